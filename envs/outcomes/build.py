@@ -1,0 +1,208 @@
+"""Builds an outcome table: a plan, then every row under every reading set, resumable after a kill at any moment."""
+
+import json
+import multiprocessing
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ...backends.corpora.apidocs import FAMILIES, load_apidocs
+from ...backends.interventions.sets import reading_sets
+from ...backends.readers.embedder import Embedder
+from ...backends.readers.reader import Reader
+from ...backends.text import exact_match, f1
+from .plan import CONDITIONS, BuildConfig, Plan, make_plan, passage_indices, plan_meta
+from .table import RELATIONS, SPLITS, OutcomeTable, TableError, load_table
+
+Progress = Callable[[int, int, float], None]
+STRATA = ("gold present", "gold absent", "contradicted", "stale", "duplicated", "answerable closed-book")
+
+
+def build_table(
+    config: BuildConfig, out: str | Path, *, workers: int = 1, progress: Progress | None = None, limit: int | None = None
+) -> OutcomeTable:
+    """Builds a decision table over the documentation of the installed packages.
+
+    Finished rows lie in ``<out>.work``; repeating the call after an interruption does the rest and gives the same
+    table. Only seconds differ from run to run.
+
+    Args:
+        config: What to build.
+        out: Directory of the table.
+        workers: Processes that score rows, each on one thread (or the GPU of ``config.device``).
+        progress: Called with (rows done, rows in all, seconds left by estimate).
+        limit: Stop with a table of the first ``limit`` questions; None takes all.
+
+    Raises:
+        TableError: The work directory belongs to another plan.
+    """
+    out = Path(out)
+    work = out.with_name(out.name + ".work")
+    reader = _load_reader(config)
+    corpus = load_apidocs(config.packages)
+    plan = make_plan(config, corpus, Embedder(), lambda text: len(reader.encode(text)))
+    _claim(work, plan)
+    count = limit or len(plan.questions)
+    rows = [r for r in range(count * len(CONDITIONS)) if not _row_file(work, r).exists()]
+    total = count * len(CONDITIONS)
+    if workers > 1 and len(rows) > 1:
+        _score_in_processes(config, plan, work, rows, total, workers, progress)
+    else:
+        started = time.monotonic()
+        for done, row in enumerate(rows, 1):
+            score_row(plan, reader, row, work)
+            if progress:
+                spent = time.monotonic() - started
+                progress(total - len(rows) + done, total, spent / done * (len(rows) - done))
+    _assemble(plan, work, count, reader).save(out)
+    return load_table(out)
+
+
+def score_row(plan: Plan, reader: Reader, row: int, work: Path) -> None:
+    """Enumerates one row and stores it atomically, so that a kill leaves whole rows only."""
+    question = plan.questions[row // len(CONDITIONS)]
+    sets = reading_sets(plan.config.pool, plan.config.budget)
+    started = time.perf_counter()
+    outcomes = reader.score(question.text, question.answer, plan.texts(row), sets)
+    seconds = time.perf_counter() - started
+    scratch = _row_file(work, row).with_suffix(f".{os.getpid()}.tmp")
+    with scratch.open("wb") as file:
+        np.savez(
+            file,
+            u_ref=outcomes.u_ref,
+            u_self=outcomes.u_self,
+            entropy=outcomes.entropy,
+            tokens=outcomes.tokens,
+            answers=np.array(outcomes.answers, dtype=np.str_),
+            seconds=seconds,
+        )
+    scratch.replace(_row_file(work, row))
+
+
+def _score_in_processes(
+    config: BuildConfig, plan: Plan, work: Path, rows: list[int], total: int, workers: int, progress: Progress | None
+) -> None:
+    context = multiprocessing.get_context("spawn")
+    processes = [
+        context.Process(target=_worker, args=(config, plan, str(work), rows[i::workers]), daemon=True)
+        for i in range(workers)
+    ]
+    for process in processes:
+        process.start()
+    started = time.monotonic()
+    while any(p.is_alive() for p in processes):
+        time.sleep(1)
+        if any(p.exitcode not in (None, 0) for p in processes):
+            for process in processes:
+                process.terminate()
+            raise RuntimeError("a scoring process died; finished rows are kept, repeat the command to go on")
+        left = sum(not _row_file(work, r).exists() for r in rows)
+        done = len(rows) - left
+        if progress:
+            spent = time.monotonic() - started
+            progress(total - left, total, spent / max(done, 1) * left)
+    for process in processes:
+        process.join()
+
+
+def _worker(config: BuildConfig, plan: Plan, work: str, rows: list[int]) -> None:
+    torch.set_num_threads(1)
+    reader = _load_reader(config)
+    for row in rows:
+        score_row(plan, reader, row, Path(work))
+
+
+def _load_reader(config: BuildConfig) -> Reader:
+    return Reader.load(config.reader, dtype=config.dtype, device=config.device)
+
+
+def _row_file(work: Path, row: int) -> Path:
+    return work / f"{row:06d}.npz"
+
+
+def _claim(work: Path, plan: Plan) -> None:
+    work.mkdir(parents=True, exist_ok=True)
+    stamp = work / "plan.json"
+    if not stamp.exists():
+        scratch = stamp.with_suffix(f".{os.getpid()}.tmp")
+        scratch.write_text(json.dumps({"fingerprint": plan.fingerprint}), encoding="utf-8")
+        scratch.replace(stamp)
+    found = json.loads(stamp.read_text(encoding="utf-8"))["fingerprint"]
+    if found != plan.fingerprint:
+        raise TableError(
+            f"{work}: holds rows of another plan ({found[:12]}, this one is {plan.fingerprint[:12]}); the configuration or "
+            "the installed packages changed. Remove the directory to start afresh, or name another output"
+        )
+
+
+def _assemble(plan: Plan, work: Path, questions: int, reader: Reader) -> OutcomeTable:
+    """Joins the finished rows of the first ``questions`` questions into a table."""
+    rows = questions * len(CONDITIONS)
+    stored = [dict(np.load(_row_file(work, r))) for r in range(rows)]
+    texts = [[str(a) for a in row["answers"]] for row in stored]
+    vocabulary = {text: i for i, text in enumerate(dict.fromkeys(a for row in texts for a in row))}
+    references = [plan.questions[r // len(CONDITIONS)].answer for r in range(rows)]
+    graded = {
+        (a, reference): (exact_match(a, reference), f1(a, reference))
+        for row, reference in zip(texts, references, strict=True)
+        for a in row
+    }
+    grades = np.array(
+        [[graded[a, reference] for a in row] for row, reference in zip(texts, references, strict=True)]
+    )  # (R, S, 2)
+    by_question = {"query", "domain", "split", "family"}
+    planned = {k: v[:questions] if k in by_question else v[:rows] for k, v in plan.arrays.items() if k != "noised"}
+    planned["noised"] = plan.arrays["noised"][:, :questions]
+    column = {name: np.stack([row[name] for row in stored]) for name in ("u_ref", "u_self", "entropy", "tokens")}
+    exact = grades[..., 0].astype(np.uint8)
+    meta = plan_meta(plan) | {
+        "strata": list(STRATA),
+        "splits": list(SPLITS),
+        "answers": list(vocabulary),
+        "prompt": reader.prompt.to_dict(),
+        "reader": {"name": plan.config.reader, "fingerprint": reader.fingerprint, "dtype": plan.config.dtype},
+        "limits": {"passage_tokens": reader.max_passage_tokens, "new_tokens": reader.max_new_tokens},
+        "fingerprints": plan.fingerprints | {"reader": reader.fingerprint, "plan": plan.fingerprint},
+        "seed": plan.config.seed,
+        "packages_read": list(plan.config.packages or [p for members in FAMILIES.values() for p in members]),
+        "seconds": round(float(sum(float(row["seconds"]) for row in stored)), 1),
+        "reader_calls": rows * exact.shape[1],
+    }
+    meta["questions"] = meta["questions"][:questions]
+    return OutcomeTable(
+        **planned,
+        u_ref=column["u_ref"],
+        u_self=column["u_self"],
+        entropy=column["entropy"],
+        tokens=column["tokens"].astype(np.uint16),
+        exact_match=exact,
+        f1=grades[..., 1].astype(np.float32),
+        answer=np.array([[vocabulary[a] for a in row] for row in texts], dtype=np.int32),
+        seconds=np.array([row["seconds"] for row in stored], dtype=np.float32),
+        passage=passage_indices(plan)[:rows],
+        strata=_strata(planned["relation"], exact),
+        meta=meta,
+    )
+
+
+def _strata(relation: NDArray[np.uint8], exact_match: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Returns (R, T) bool by ``STRATA``. Column 0 of the outcomes is the empty set: the reader without passages."""
+    has = {name: (relation == code) for code, name in enumerate(RELATIONS)}
+    gold = has["gold"].any(1)
+    return np.stack(
+        [
+            gold,
+            ~gold,
+            has["contradicting"].any(1),
+            has["stale"].any(1),
+            has["gold"].sum(1) > 1,
+            exact_match[:, 0] > 0,
+        ],
+        axis=1,
+    )

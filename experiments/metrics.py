@@ -1,0 +1,69 @@
+"""Measures: what each step of an evaluation adds to the numerator and the denominator of a metric."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .store import Records
+
+Floats = NDArray[np.float64]
+Measure = Callable[[Records], tuple[Floats, Floats]]
+
+
+def per_unit(numerator: str, denominator: str | None = None) -> Measure:
+    """Returns the measure sum(numerator) / sum(denominator) over records of these names; None counts units."""
+
+    def measure(records: Records) -> tuple[Floats, Floats]:
+        top = _flat(records, numerator)
+        return top, np.ones_like(top) if denominator is None else _flat(records, denominator)
+
+    return measure
+
+
+def empty_set(records: Records) -> tuple[Floats, Floats]:
+    """Share of steps in which the reader is shown nothing; column 0 of a table is the empty set."""
+    empty = (_flat(records, "set") == 0).astype(np.float64)
+    return empty, np.ones_like(empty)
+
+
+MEASURES: dict[str, Measure] = {
+    "utility": per_unit("utility"),
+    "net_utility": per_unit("reward"),
+    "regret": per_unit("regret"),
+    "exact_match": per_unit("exact_match"),
+    "leakage": per_unit("leaked", "rejected"),
+    "harmful_exposure": per_unit("harmful", "shown"),
+    "empty_set": empty_set,
+    "fallback": per_unit("fell_back"),
+    "rejection": per_unit("rejected", "candidates"),
+    "search": per_unit("searched"),
+    "tokens": per_unit("tokens"),
+    "misjudgement": per_unit("misjudged", "judged"),
+    "clean_misjudgement": per_unit("misjudged_clean", "judged"),
+    "clean_auroc": per_unit("concordant", "pairs"),
+    "flipped": per_unit("flipped", "decisions"),
+    "noised_rejection": per_unit("rejected_noised", "decisions"),
+}
+
+
+def measure(name: str, records: Records) -> tuple[Floats, Floats]:
+    """Returns numerator and denominator of each unit, (units,) float64.
+
+    Args:
+        name: One of :data:`MEASURES`.
+        records: Of one trial; all arrays have one shape.
+
+    Raises:
+        KeyError: There is no such measure, or the evaluation did not record what it needs.
+    """
+    if name not in MEASURES:
+        raise KeyError(f"unknown measure {name!r}; expected one of {', '.join(MEASURES)}")
+    return MEASURES[name](records)
+
+
+def _flat(records: Records, name: str) -> NDArray[Any]:
+    if name not in records:
+        raise KeyError(f"this evaluation recorded no {name!r}; it has {', '.join(records)}")
+    return np.asarray(records[name], np.float64).ravel()

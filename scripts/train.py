@@ -1,0 +1,55 @@
+"""``recallgym train`` and ``recallgym evaluate``: one trial, by its two stages."""
+
+import argparse
+import shutil
+
+from ..experiments.store import Store
+from ..experiments.trial import Trial, ensure_fit, make_policy, make_trial, run_trials
+from .common import add_config, composed, grid, held_out, interval_text, training_options
+from .errors import UsageError
+
+
+def train(parser: argparse.ArgumentParser, arguments: list[str]) -> int:
+    """Trains a policy where it is not in the store, and evaluates it."""
+    add_config(parser)
+    args = parser.parse_intermixed_args(arguments)
+    config = composed(args)
+    trial = make_trial(config)
+    store = Store(config["run"]["dir"])
+    folder = store.fit_dir(trial.fit_hash)
+    if folder.is_dir():
+        print(f"already trained: {folder}")
+    else:
+        options = training_options(config, store, trial)
+        ensure_fit(store, trial, **options)
+        if options["tracker"] is not None:
+            options["tracker"].close()
+        shutil.rmtree(options["checkpoint_dir"], ignore_errors=True)
+        print(f"trained: {folder}")
+    _evaluate(store, trial)
+    print(f"next: recallgym export {store.trial_dir(trial.hash)} --out bundle")
+    return 0
+
+
+def evaluate(parser: argparse.ArgumentParser, arguments: list[str]) -> int:
+    """Evaluates a policy that is trained, or needs no training."""
+    add_config(parser)
+    args = parser.parse_intermixed_args(arguments)
+    config = composed(args)
+    trial = make_trial(config)
+    store = Store(config["run"]["dir"])
+    trains = any(parameter.requires_grad for parameter in make_policy(trial).parameters())
+    if trains and not store.fit_dir(trial.fit_hash).is_dir():
+        raise UsageError(
+            f"this policy is not trained in {store.root}: `recallgym train` with the same overrides trains it"
+        )
+    _evaluate(store, trial)
+    return 0
+
+
+def _evaluate(store: Store, trial: Trial) -> None:
+    run_trials(store, [trial])
+    rows = [(name.replace("_", " "), interval_text(interval)) for name, interval in held_out(store, [trial]).items()]
+    split = trial.evaluation.get("split", "test")
+    print(f"\n{grid((f'on the {split} split', 'mean, 95% interval over families'), rows)}\n")
+    print(f"evaluated: {store.trial_dir(trial.hash)}")

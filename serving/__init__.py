@@ -1,0 +1,1 @@
+from .. import __version__ as __version__
