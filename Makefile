@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test check-long lint docs clean
+.PHONY: help quickstart test check-long lint docs benchmarks clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -41,6 +41,9 @@ lint: $(VENV)/.installed ## ruff, mypy and the import contracts
 docs: $(VENV)/.installed ## docs/results again, by the commands printed in it (hours on 2 cores)
 	for name in C3 C4 C14 decomposition; do $(BIN)/recallgym reproduce $$name --out docs/results || exit 1; done
 	$(BIN)/recallgym report docs/results/*.json --out docs/results
+
+benchmarks: $(VENV)/.installed ## speed, side by side with what else could be used (docs/performance.md)
+	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
 
 clean: ## remove what tools and builds left (keeps .venv and outputs)
 	rm -rf build dist *.egg-info .types .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

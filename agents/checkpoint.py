@@ -74,7 +74,9 @@ def load_checkpoint(path: Path, identity: str) -> dict[str, Any] | None:
         # Generator states are tuples and arrays, which weights_only refuses. The file is this run's own.
         state: dict[str, Any] = torch.load(path, weights_only=False)
     except Exception as error:
-        raise CheckpointError(f"{path}: not a readable checkpoint ({error}); delete it to train from the start") from None
+        raise CheckpointError(
+            f"{path}: not a readable checkpoint ({error}); delete it to train from the start"
+        ) from None
     if state["identity"] != identity:
         raise CheckpointError(
             f"{path}: a checkpoint of another run:\n  {state['identity']}\nexpected\n  {identity}\n"

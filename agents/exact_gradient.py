@@ -3,11 +3,12 @@
 For an observation the gate gives every bit a probability, and the table gives the outcome of every combination of
 bits. So the expected utility, and with it the gradient, is a finite sum instead of an estimate from draws:
 
-    J(o) = sum over codes a of  p(a | o) * (r(row, a, left) + gamma * V(left', steps left'))
+    J(o) = sum over actions a of  p(a | o) * (r(row, a, tokens left) + gamma * V(situation after a))
 
-Sampled policy gradients weigh one draw of 2**(N+1); here all are weighed, so nothing of the action's variance remains,
-and visited observations can be used for many steps without importance weights. Axes: M visited observations,
-A = 2**(N+1) action codes (candidate i is worth 2**i, the search bit 2**N), T steps of a session, B sessions.
+A sampled policy gradient weighs one of 2**(N+1) actions for each observation; here all are weighed (Sutton et al.
+2001, "Comparing policy-gradient algorithms"). So nothing of the action's variance remains, and the visited observations
+can be used for many steps without importance weights. Axes: M visited observations, A = 2**(N+1) actions (candidate
+i is worth 2**i, the search bit 2**N), T steps of a session, B sessions.
 """
 
 from collections.abc import Sequence
@@ -17,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -25,32 +25,31 @@ from ..envs.causal_memory import CausalMemoryConfig
 from ..envs.causal_memory.core import Dynamics
 from ..policies.base import Policy, bernoulli_entropy
 from .checkpoint import isolated_randomness
-from .learner import SEED_STRIDE, Fit, FitResult, Learner, Progress, prepare
+from .learner import SEED_STRIDE, Fit, FitResult, GradientLearner, Part, Progress, prepare
 from .reinforce import check_bits, returns_to_go
 from .rollout import Sessions, acting, roll
 from .trackers import Tracker
 
-#: Shares of the token budget at which its value is computed; a level of a budget of 800 tokens is 3 tokens.
-LEVELS = 257
 #: Above this many candidates 2**(N+1) values for each observation are no longer cheap.
 MOST_CANDIDATES = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExactGradient(Learner):
+class ExactGradient(GradientLearner):
     """Gradient ascent on the expected net utility over all actions, at the observations that the gate itself visits.
 
-    What is exact: the expectation over the action's bits of the step's net utility, of the tokens that the action
-    leaves, and of what the token budget drops, for each visited observation. With ``gamma`` 0, or without a token
-    budget, that is the whole effect of an action but one: that reading also yields *feedback* for later steps, whose
-    value no learner of single steps sees. What is estimated: which observations are visited (by playing sessions), and
-    with ``gamma`` > 0 the value V of the budget that is left, a small regression on the returns of those sessions.
+    What is exact, at each visited observation: the expectation over actions of the step's net utility, with what the
+    token budget drops, and of the situation that the action leads to (U_self, entropy, tokens and steps left). With
+    ``gamma`` 0 nothing else enters. What is estimated: which observations are visited, by playing sessions, and with
+    ``gamma`` > 0 the value V of a situation, a small regression on the returns of those sessions. V knows neither the
+    next question nor the hidden condition beyond what the situation says of it, so the worth of budget and of
+    feedback enters on average only.
 
     Attributes:
         batch: Minibatch size.
         epochs: Passes over the visited observations between two rounds of sessions.
         learning_rate: Adam's, falling linearly to zero.
-        gamma: Weight of the value of the budget that is left.
+        gamma: Weight of the value of the situation that an action leads to.
         entropy: Weight of the entropy bonus.
         weight_decay: AdamW's, on the policy.
     """
@@ -60,7 +59,7 @@ class ExactGradient(Learner):
     batch: int = 512
     epochs: int = 4
     learning_rate: float = 1e-3
-    gamma: float = 1.0
+    gamma: float = 0.5
     entropy: float = 0.0
     weight_decay: float = 0.0
 
@@ -97,23 +96,14 @@ class ExactGradient(Learner):
                 fused=True,
             )
 
-            parts = {
+            parts: dict[str, Part] = {
                 "policy": (policy.state_dict, policy.load_state_dict),
                 "value": (value.state_dict, value.load_state_dict),
                 "optimizer": (optimizer.state_dict, optimizer.load_state_dict),
                 "generator": (generator.get_state, generator.set_state),
                 "env": (env.get_state, env.set_state),
             }
-            fit = Fit(
-                self,
-                env_config,
-                policy,
-                seed=seed,
-                parts=parts,
-                checkpoint_dir=checkpoint_dir,
-                tracker=tracker,
-                progress=progress,
-            )
+            fit = Fit(self, env_config, policy, seed, parts, checkpoint_dir, tracker, progress)
             act = acting(policy, env_config.action, generator=generator)
             while not fit.done:
                 for group in optimizer.param_groups:
@@ -132,21 +122,24 @@ class ExactGradient(Learner):
         optimizer: torch.optim.Optimizer,
         generator: torch.Generator,
     ) -> dict[str, float]:
-        worth, following = all_actions(dynamics, sessions)  # (M, A), (M, A, 4)
+        rewards, following = all_actions(dynamics, sessions)  # (M, A), (M, A, 4)
+        observations, actions = sessions.observations.flatten(0, 1), sessions.actions.flatten(0, 1)
+        taken = (actions @ 2.0 ** torch.arange(actions.shape[1])).long()  # (M,)
+        reached = following[torch.arange(len(taken)), taken]  # (M, 4)
+        later = functional.pad(returns_to_go(sessions.rewards, self.gamma)[1:], (0, 0, 0, 1)).flatten()  # (M,)
+        goes_on = (following[:, :1, 3] > 0).float()  # (M, 1): nothing follows a session's last step
+        worth = rewards
         if self.gamma:
             with torch.no_grad():
-                remains = following[..., -1] > 1e-6
-                worth = worth + self.gamma * value(following).squeeze(-1) * remains
-        situation = _situation(dynamics, sessions)  # (M, 4)
-        returns = returns_to_go(sessions.rewards, self.gamma).flatten()  # (M,)
-        observations = sessions.observations.flatten(0, 1)  # (M, D)
+                worth = rewards + self.gamma * goes_on * value(following).squeeze(-1)
         objective = entropy = value_loss = torch.zeros(())
         for _ in range(self.epochs):
             for part in torch.randperm(len(observations), generator=generator).split(self.batch):
                 logits = policy(observations[part])  # (m, N+1)
                 objective = (code_probabilities(torch.sigmoid(logits)) * worth[part]).sum(-1).mean()
                 entropy = bernoulli_entropy(logits).mean()
-                value_loss = functional.mse_loss(value(situation[part]).squeeze(-1), returns[part])
+                predicted = value(reached[part]).squeeze(-1) * goes_on[part, 0]
+                value_loss = functional.mse_loss(predicted, later[part])
                 loss = value_loss - objective - self.entropy * entropy
                 optimizer.zero_grad()
                 loss.backward()
@@ -168,27 +161,23 @@ def code_probabilities(p: Tensor) -> Tensor:
 
 
 def all_actions(dynamics: Dynamics, sessions: Sessions) -> tuple[Tensor, Tensor]:
+    """What every action would have given at every step of some sessions.
+
+    Args:
+        dynamics: The environment's rules, over a table.
+        sessions: T steps of B sessions.
+
+    Returns:
+        Net utilities (T*B, A) float32, and the situations that follow (T*B, A, 4) float32: U_self, entropy, share of
+        the tokens left, share of the steps left.
+    """
     steps, width = sessions.rewards.shape
-    rows, left = sessions.infos["row"].reshape(-1, 1), tokens_left(dynamics, sessions).reshape(-1, 1)  # (M, 1)
+    read = sessions.infos["tokens"]  # (T, B)
+    left = (dynamics.limit - read.cumsum(axis=0) + read).reshape(-1, 1)  # (M, 1), before the step
+    rows = sessions.infos["row"].reshape(-1, 1)  # (M, 1)
     codes = np.arange(2 << dynamics.table.pool)  # (A,)
     step = dynamics.step(rows, dynamics.choose_bits(rows, codes), left)
-    after = 1 - (np.repeat(np.arange(steps), width)[:, None] + 1) / steps
-    f = np.stack([*step.feedback, (left - step.tokens) / dynamics.limit, np.broadcast_to(after, step.tokens.shape)], -1)
-    return torch.from_numpy(step.reward).float(), torch.from_numpy(f).float()
-
-
-def tokens_left(dynamics: Dynamics, sessions: Sessions) -> NDArray[np.int64]:
-    """Returns the tokens left before every step of some sessions, (T, B)."""
-    read = sessions.infos["tokens"]
-    return dynamics.limit - np.cumsum(read, axis=0) + read
-
-
-def _situation(dynamics, sessions):
-    steps, width = sessions.rewards.shape
-    out = dynamics.outcomes.outcome
-    i = sessions.infos
-    fb = np.stack([out("u_self", i["row"], i["set"]), out("entropy", i["row"], i["set"])], -1)  # T,B,2
-    fb = np.concatenate([np.zeros_like(fb[:1]), fb[:-1]])
-    b = tokens_left(dynamics, sessions) / dynamics.limit
-    t = np.broadcast_to(1 - np.arange(steps)[:, None] / steps, b.shape)
-    return torch.from_numpy(np.concatenate([fb, np.stack([b, t], -1)], -1).reshape(-1, 4)).float()
+    tokens_left = (left - step.tokens) / dynamics.limit
+    steps_left = 1 - np.arange(1, steps + 1).repeat(width)[:, None] / steps
+    following = np.stack(np.broadcast_arrays(*step.feedback, tokens_left, steps_left), axis=-1)
+    return torch.from_numpy(step.reward).float(), torch.from_numpy(following).float()

@@ -46,25 +46,8 @@ class FitResult:
     curve: list[dict[str, float]] = field(default_factory=list)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Learner(ABC):
-    """Settings that every learner has.
-
-    Attributes:
-        steps: Environment steps to train for.
-        envs: Sessions that are played in lock-step.
-        validate_every: Updates between two validations; 0 never validates and returns the last policy. A table has a
-            few hundred questions, so a gate that sees embeddings learns them by heart: what is kept is the snapshot
-            that does best on the validation families.
-        validation_sessions: Sessions that a validation plays.
-        checkpoint_every: Updates between two checkpoints.
-    """
-
-    steps: int
-    envs: int
-    validate_every: int = 4
-    validation_sessions: int = 256
-    checkpoint_every: int = 20
+    """Anything that makes a policy ready: an algorithm with its hyperparameters."""
 
     @abstractmethod
     def fit(
@@ -92,6 +75,27 @@ class Learner(ABC):
         """
 
 
+@dataclass(frozen=True, kw_only=True)
+class GradientLearner(Learner):
+    """Settings that every learner of gates has.
+
+    Attributes:
+        steps: Environment steps to train for.
+        envs: Sessions that are played in lock-step.
+        validate_every: Updates between two validations; 0 never validates and returns the last policy. A table has a
+            few hundred questions, so a gate that sees embeddings learns them by heart: what is kept is the snapshot
+            that does best on the validation families.
+        validation_sessions: Sessions that a validation plays.
+        checkpoint_every: Updates between two checkpoints.
+    """
+
+    steps: int
+    envs: int
+    validate_every: int = 4
+    validation_sessions: int = 256
+    checkpoint_every: int = 20
+
+
 class Fit:
     """One training run's bookkeeping around the updates of a learner.
 
@@ -108,10 +112,9 @@ class Fit:
 
     def __init__(
         self,
-        learner: Learner,
+        learner: GradientLearner,
         env_config: CausalMemoryConfig,
         policy: Policy,
-        *,
         seed: int,
         parts: Mapping[str, Part],
         checkpoint_dir: str | Path | None,

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,12 @@ from ..envs.causal_memory import CausalMemoryConfig
 from ..envs.causal_memory.sb3 import BatchedVecEnv
 from ..policies.base import Policy, bernoulli_entropy, bernoulli_log_prob
 from .checkpoint import isolated_randomness
-from .learner import SEED_STRIDE, Fit, FitResult, Learner, Progress, prepare
+from .learner import SEED_STRIDE, Fit, FitResult, GradientLearner, Part, Progress, prepare
 from .trackers import Tracker
 
 
 @dataclass(frozen=True, kw_only=True)
-class PPO(Learner):
+class PPO(GradientLearner):
     """Proximal policy optimisation (Schulman et al. 2017).
 
     Attributes:
@@ -31,14 +32,15 @@ class PPO(Learner):
         batch: Minibatch size.
         epochs: Passes over a rollout.
         learning_rate: Adam's, falling linearly to zero as in the paper's Atari runs.
-        gamma: Discount. A session is short and really ends, so its whole reward is what counts.
+        gamma: Discount. What an action does to later steps, by budget and feedback, soon drowns in their questions.
         gae_lambda: Of generalised advantage estimation (Schulman et al. 2016).
         clip: Clip range of the probability ratio, the paper's.
         entropy: Weight of the entropy bonus.
         value: Weight of the critic's loss, Stable-Baselines3's default.
         max_grad_norm: Gradient clipping, Stable-Baselines3's default.
         critic: Widths of the critic's layers.
-        log_std: Initial log standard deviation of doses, on the scale [-1, 1], where the environment takes weights.
+        log_std: Initial log standard deviation of doses, on the scale [-1, 1], where the environment takes weights;
+            Stable-Baselines3's default. At -1 a dose is hardly ever drawn low enough to reject anything.
     """
 
     steps: int = 409_600
@@ -47,14 +49,14 @@ class PPO(Learner):
     batch: int = 512
     epochs: int = 4
     learning_rate: float = 3e-4
-    gamma: float = 1.0
+    gamma: float = 0.5
     gae_lambda: float = 0.95
     clip: float = 0.2
     entropy: float = 0.0
     value: float = 0.5
     max_grad_norm: float = 0.5
     critic: Sequence[int] = (256, 256)
-    log_std: float = -1.0
+    log_std: float = 0.0
 
     def fit(
         self,
@@ -103,32 +105,25 @@ class PPO(Learner):
                 model.num_timesteps, model._n_updates, model._last_episode_starts = saved
                 model._last_obs = vector.observe()
 
-            parts = {
+            parts: dict[str, Part] = {
                 "policy": (model.policy.state_dict, model.policy.load_state_dict),
                 "optimizer": (model.policy.optimizer.state_dict, model.policy.optimizer.load_state_dict),
                 "generator": (generator.get_state, generator.set_state),
                 "env": (vector.get_state, vector.set_state),
                 "counters": (counters, set_counters),
             }
-            fit = Fit(
-                self,
-                env_config,
-                policy,
-                seed=seed,
-                parts=parts,
-                checkpoint_dir=checkpoint_dir,
-                tracker=tracker,
-                progress=progress,
-            )
+            fit = Fit(self, env_config, policy, seed, parts, checkpoint_dir, tracker, progress)
             if not fit.done:
-                model.learn(self.steps - fit.steps, callback=[_Boundary(fit), *callbacks], reset_num_timesteps=not fit.steps)
+                model.learn(
+                    self.steps - fit.steps, callback=[_Boundary(fit), *callbacks], reset_num_timesteps=not fit.steps
+                )
             return fit.result()
 
 
 class GateActorCritic(ActorCriticPolicy):
     """The gate as actor, beside a critic that reads the same normalised observation.
 
-    Written without ``torch.distributions``, whose argument checks cost a tenth of an update here. Bits are Bernoulli;
+    Written without ``torch.distributions``, whose argument checks would run on every call. Bits are Bernoulli;
     weights are Gaussian around the gate's doses, on the scale [-1, 1] to which the adapter rescales the action space.
 
     Args:
@@ -157,7 +152,7 @@ class GateActorCritic(ActorCriticPolicy):
         super().__init__(observation_space, action_space, lr_schedule, use_sde=use_sde)
         self.gate = gate
         widths = [gate.observation_size, *critic]
-        layers = [part for pair in zip(widths, widths[1:], strict=False) for part in (nn.Linear(*pair), nn.Tanh())]
+        layers = [part for pair in pairwise(widths) for part in (nn.Linear(*pair), nn.Tanh())]
         self.critic = nn.Sequential(*layers, nn.Linear(widths[-1], 1))
         self.bits = isinstance(action_space, spaces.MultiBinary)
         if not self.bits:
@@ -182,6 +177,7 @@ class GateActorCritic(ActorCriticPolicy):
 
     def predict_values(self, obs: PyTorchObs) -> Tensor:
         """Returns values (B, 1)."""
+        assert isinstance(obs, Tensor)  # an observation is flat, never a dictionary
         return self.critic(self.gate.standardise(obs))
 
     def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> Tensor:
@@ -189,6 +185,7 @@ class GateActorCritic(ActorCriticPolicy):
 
     def _parameters_of(self, obs: PyTorchObs) -> Tensor:
         """Log-odds of the bits, or means of the doses rescaled to [-1, 1]; (B, N+1)."""
+        assert isinstance(obs, Tensor)
         return self.gate(obs) if self.bits else 2 * self.gate.mean_dose(obs) - 1
 
     def _draw(self, parameters: Tensor, deterministic: bool) -> Tensor:

@@ -15,18 +15,18 @@ from torch.nn import functional
 from ..envs.causal_memory import CausalMemoryConfig
 from ..policies.base import Policy, bernoulli_entropy, bernoulli_log_prob
 from .checkpoint import isolated_randomness
-from .learner import SEED_STRIDE, Fit, FitResult, Learner, Progress, prepare
+from .learner import SEED_STRIDE, Fit, FitResult, GradientLearner, Part, Progress, prepare
 from .rollout import acting, roll
 from .trackers import Tracker
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reinforce(Learner):
+class Reinforce(GradientLearner):
     """One gradient step for each batch of whole sessions, so every step is on-policy.
 
     Attributes:
         learning_rate: Adam's. Ten times PPO's, since a batch is used once and not for dozens of minibatch steps.
-        gamma: Discount. A session is short and really ends, so its whole reward is what counts.
+        gamma: Discount. What an action does to later steps, by budget and feedback, soon drowns in their questions.
         entropy: Weight of the entropy bonus.
         baseline: Width of the baseline's hidden layer.
     """
@@ -34,7 +34,7 @@ class Reinforce(Learner):
     steps: int = 1_228_800
     envs: int = 512
     learning_rate: float = 3e-3
-    gamma: float = 1.0
+    gamma: float = 0.5
     entropy: float = 0.0
     baseline: int = 256
 
@@ -60,23 +60,14 @@ class Reinforce(Learner):
             baseline = nn.Sequential(nn.Linear(size, self.baseline), nn.Tanh(), nn.Linear(self.baseline, 1))
             optimizer = torch.optim.Adam([*policy.parameters(), *baseline.parameters()], lr=self.learning_rate)
 
-            parts = {
+            parts: dict[str, Part] = {
                 "policy": (policy.state_dict, policy.load_state_dict),
                 "baseline": (baseline.state_dict, baseline.load_state_dict),
                 "optimizer": (optimizer.state_dict, optimizer.load_state_dict),
                 "generator": (generator.get_state, generator.set_state),
                 "env": (env.get_state, env.set_state),
             }
-            fit = Fit(
-                self,
-                env_config,
-                policy,
-                seed=seed,
-                parts=parts,
-                checkpoint_dir=checkpoint_dir,
-                tracker=tracker,
-                progress=progress,
-            )
+            fit = Fit(self, env_config, policy, seed, parts, checkpoint_dir, tracker, progress)
             act = acting(policy, env_config.action, generator=generator)
             while not fit.done:
                 sessions = roll(env, act)

@@ -37,15 +37,14 @@ class WandbTracker:
         import wandb
 
         # WANDB_MODE, where set, decides; a key in ~/.netrc counts as a key.
-        key = os.environ.get("WANDB_API_KEY") or wandb.api.api_key
-        mode = None if "WANDB_MODE" in os.environ or key else "offline"
+        offline = not ("WANDB_MODE" in os.environ or os.environ.get("WANDB_API_KEY") or wandb.api.api_key)
         Path(directory).mkdir(parents=True, exist_ok=True)
         self._run = wandb.init(
             dir=directory,
             project=project,
             name=name,
             config=dict(config or {}),
-            mode=mode,
+            mode="offline" if offline else None,
             reinit="create_new",  # several trials may run in one process
             settings=wandb.Settings(silent=True),
         )

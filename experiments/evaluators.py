@@ -12,13 +12,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ..agents.evaluation import Records
 from ..agents.rollout import Sessions, acting, roll
 from ..envs.causal_memory import CausalMemoryConfig
 from ..envs.causal_memory.oracle import Oracle
 from ..envs.outcomes.table import OutcomeTable
 from ..policies.base import Policy
 from ..policies.causal_gate import CausalGate
-from .store import Records
 
 
 class Evaluator(Protocol):

@@ -61,8 +61,9 @@ def reproduce(
     """
     begun = time.perf_counter()
     planned = planned_ablation(name, overrides=overrides, config_dir=config_dir, seeds=seeds, quick=quick)
-    ran = run_plan(planned, run_settings(overrides, config_dir), progress=progress)
-    store = Store(run_settings(overrides, config_dir)["dir"])
+    settings = run_settings(overrides, config_dir)
+    ran = run_plan(planned, settings, progress=progress)
+    store = Store(settings["dir"])
     command = command_line(planned.ablation.name, overrides, seeds, quick)
     table = compute(planned, store, command, time.perf_counter() - begun)
     return Reproduction(table, [*write_tables(table, out), *write_figures(table, out)], ran)
@@ -125,7 +126,7 @@ def run_plan(planned: Plan, settings: dict[str, Any], *, progress: bool = True) 
     store = Store(settings["dir"])
     store.clear_stale()
     groups = planned.groups(store)
-    # Workers of a cluster on this machine have another working directory, so that the store's path is absolute.
+    # A worker has another working directory. On several machines ``run.dir`` must be on a file system that all share.
     run_jobs(
         groups,
         partial(run_group, str(store.root.resolve())),

@@ -55,7 +55,8 @@ def run_jobs(
         label: A job's name in messages.
         backend: ``serial`` or ``ray``.
         workers: Ray tasks that run at a time, where this call starts Ray; one CPU each.
-        address: A running Ray cluster to use; None starts one on this machine, unless one is started already.
+        address: A running Ray cluster to use, with this package installed on its machines: workers import it, and no
+            working directory is shipped. None starts Ray on this machine, unless it is started already.
         report: Told of each job as it finishes.
 
     Raises:

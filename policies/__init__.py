@@ -9,28 +9,16 @@ from typing import TYPE_CHECKING, Any
 from .. import __version__ as __version__
 
 if TYPE_CHECKING:
-    from .base import Policy as Policy
-    from .base import Port as Port
-    from .causal_gate import CausalGate as CausalGate
-    from .rules import BestConstant as BestConstant
-    from .rules import KeepAll as KeepAll
-    from .rules import KeepNone as KeepNone
-    from .rules import RandomGate as RandomGate
-    from .rules import TopOne as TopOne
+    from .base import Policy, Port
+    from .causal_gate import CausalGate
+    from .rules import BestConstant, KeepAll, KeepNone, RandomGate, TopOne
 
-_MODULES = {
-    "Policy": "base",
-    "Port": "base",
-    "CausalGate": "causal_gate",
-    "BestConstant": "rules",
-    "KeepAll": "rules",
-    "KeepNone": "rules",
-    "RandomGate": "rules",
-    "TopOne": "rules",
-}
+__all__ = ["BestConstant", "CausalGate", "KeepAll", "KeepNone", "Policy", "Port", "RandomGate", "TopOne"]
+
+_MODULES = {"CausalGate": "causal_gate", "Policy": "base", "Port": "base"}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it offers {', '.join(sorted(_MODULES))}")
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it offers {', '.join(__all__)}")
+    return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'rules')}"), name)

@@ -92,7 +92,7 @@ class Policy(nn.Module):
             for name in ("decision", "propensity")
         )
 
-    def fit_normaliser(self, observations: Tensor, low: Tensor, high: Tensor) -> None:  # noqa: B027
+    def fit_normaliser(self, observations: Tensor, low: Tensor, high: Tensor) -> None:
         """Lets a policy set input statistics before its training; one without them, such as a rule, does nothing.
 
         Args:
@@ -119,7 +119,7 @@ class Policy(nn.Module):
         return (self.propensity(observation) >= 0.5).to(torch.float32)
 
     def mean_dose(self, observation: Tensor) -> Tensor:
-        """Returns the mean (B, N+1) of the action where the environment takes weights, before it is clipped to [0, 1]."""
+        """Returns the mean (B, N+1) of the action where the environment takes weights, before the clip to [0, 1]."""
         return self.propensity(observation)
 
     def dose(self, observation: Tensor) -> Tensor:

@@ -55,9 +55,10 @@ class CausalGate(Policy):
         alpha: Initial strength of the boost (0.5 as published).
         hidden: Width of the hidden layer (512 as published).
         scorer: Width of the shared scorer, used only where ``ranks`` or ``content`` is observed.
-        keep: Probability with which the untrained gate keeps each candidate and searches. At 0.75 its decision is
-            keep-all, the safe behaviour to start from, and for N = 6 over half of its draws differ from that in two
-            bits or more.
+        keep: Probability with which the untrained gate keeps each candidate. Near one half its draws are nearly uniform
+            masks, the design that tells every candidate's effect best, while its decision is still to keep them all.
+            From 0.75 PPO stopped at 86 to 92% of a toy table's optimum, which it reached from one half.
+        search: Probability with which it searches. High, since the keep-bits of a step without a search teach nothing.
         seed: Seed of the initial weights.
 
     Raises:
@@ -79,8 +80,8 @@ class CausalGate(Policy):
         alpha: float = 0.5,
         hidden: int = 512,
         scorer: int = 64,
-        keep: float = 0.75,
-        search: float = 0.95,
+        keep: float = 0.55,
+        search: float = 0.97,
         seed: int = 0,
     ) -> None:
         super().__init__(blocks=blocks, pool=pool, budget=budget, bank_size=bank_size)
@@ -91,8 +92,9 @@ class CausalGate(Policy):
         ):
             if value not in known:
                 raise ValueError(f"{option} must be one of {', '.join(known)}, got {value!r}")
-        if not 0 < keep < 1:
-            raise ValueError(f"keep must lie strictly between 0 and 1, got {keep}")
+        for option, probability in (("keep", keep), ("search", search)):
+            if not 0 < probability < 1:
+                raise ValueError(f"{option} must lie strictly between 0 and 1, got {probability}")
         self.head = head
         self.activation = activation
         self.normalise = normalise

@@ -1,20 +1,22 @@
 """What several commands share: overrides, a progress bar, and the held-out figures of trials."""
 
 import argparse
+import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..experiments.compose import build, compose_config, resolved
+from ..agents.trackers import Tracker
+from ..experiments.compose import compose_config, resolved
 from ..experiments.metrics import MEASURES, measure
 from ..experiments.runner import clock
 from ..experiments.statistics import Interval, arm_interval, scores_from_units
 from ..experiments.store import Records, Store
-from ..experiments.trial import Trial, load_table
+from ..experiments.trial import Trial, ensure_fit, load_table
 
 BOOTSTRAP_SEED = 0  # the same trials give the same intervals
 UNITS = {
@@ -32,9 +34,7 @@ UNITS = {
 
 def add_config(parser: argparse.ArgumentParser) -> None:
     """Adds Hydra overrides and ``--config-dir`` to a command."""
-    parser.add_argument(
-        "overrides", nargs="*", metavar="KEY=VALUE", help="Hydra overrides: env.steps=4, policy=keep_all"
-    )
+    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="Hydra overrides, such as policy=keep_all")
     parser.add_argument("--config-dir", type=Path, metavar="DIR", help="folder with further configuration groups")
 
 
@@ -43,15 +43,13 @@ def composed(args: argparse.Namespace) -> dict[str, Any]:
     return resolved(compose_config(args.overrides, args.config_dir))
 
 
-def training_options(config: Mapping[str, Any], store: Store, trial: Trial) -> dict[str, Any]:
-    """Returns what watches a training: progress, checkpoint, tracker and callbacks. None is part of its identity."""
-    tracker = config["tracker"]
-    return {
-        "progress": Bar(),
-        "checkpoint_dir": store.root / "checkpoints" / trial.fit_hash,
-        "tracker": build(tracker) if tracker["_target_"] else None,
-        "callbacks": [build(callback) for callback in config["callbacks"].values()],
-    }
+def ensure_trained(
+    store: Store, trial: Trial, *, tracker: Tracker | None = None, callbacks: Sequence[Any] = ()
+) -> None:
+    """Trains a trial's policy where it is not in the store, with progress; interrupted, the next call goes on."""
+    checkpoint = store.root / "checkpoints" / trial.fit_hash
+    ensure_fit(store, trial, progress=Bar(), checkpoint_dir=checkpoint, tracker=tracker, callbacks=callbacks)
+    shutil.rmtree(checkpoint, ignore_errors=True)
 
 
 def held_out(store: Store, trials: Sequence[Trial]) -> dict[str, Interval]:
@@ -85,11 +83,8 @@ def grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     lines = []
     for row in (header, *rows):
-        cells = [
-            f"{row[0]:<{widths[0]}}",
-            *(f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True)),
-        ]
-        lines.append("  ".join(cells).rstrip())
+        numbers = [f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True)]
+        lines.append("  ".join([f"{row[0]:<{widths[0]}}", *numbers]).rstrip())
     return "\n".join(lines)
 
 

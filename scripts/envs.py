@@ -2,6 +2,7 @@
 
 import argparse
 import inspect
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .errors import unknown
@@ -33,7 +34,8 @@ def show(parser: argparse.ArgumentParser, arguments: list[str]) -> int:
     print(f"{spec.id}\n\n{_documentation(spec)}")
     env = spec.make(disable_env_checker=True)
     print(f"\naction space       {env.action_space}")
-    print(f"observation space  {env.observation_space}\n")
+    space = env.observation_space
+    print(f"observation space  {type(space).__name__}{space.shape} {space.dtype}, bounded as follows\n")
     layout = env.get_wrapper_attr("config").layout()
     print(f"{'block':<10} {'entries':>7}  {'indices':<11} bounds")
     for block, size in layout.blocks:
@@ -46,9 +48,9 @@ def show(parser: argparse.ArgumentParser, arguments: list[str]) -> int:
 def _registered() -> "dict[str, EnvSpec]":
     import gymnasium
 
-    return {
-        spec.name + f"-v{spec.version}": spec for spec in gymnasium.registry.values() if spec.namespace == NAMESPACE
-    }
+    import_module("..envs", __package__)  # registers them
+    ours = [spec for spec in gymnasium.registry.values() if spec.namespace == NAMESPACE]
+    return {f"{spec.name}-v{spec.version}": spec for spec in ours}
 
 
 def _documentation(spec: "EnvSpec") -> str:

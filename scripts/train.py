@@ -1,11 +1,11 @@
 """``recallgym train`` and ``recallgym evaluate``: one trial, by its two stages."""
 
 import argparse
-import shutil
 
+from ..experiments.compose import build
 from ..experiments.store import Store
-from ..experiments.trial import Trial, ensure_fit, make_policy, make_trial, run_trials
-from .common import add_config, composed, grid, held_out, interval_text, training_options
+from ..experiments.trial import Trial, make_policy, make_trial, run_trials
+from .common import add_config, composed, ensure_trained, grid, held_out, interval_text
 from .errors import UsageError
 
 
@@ -20,11 +20,11 @@ def train(parser: argparse.ArgumentParser, arguments: list[str]) -> int:
     if folder.is_dir():
         print(f"already trained: {folder}")
     else:
-        options = training_options(config, store, trial)
-        ensure_fit(store, trial, **options)
-        if options["tracker"] is not None:
-            options["tracker"].close()
-        shutil.rmtree(options["checkpoint_dir"], ignore_errors=True)
+        tracker = build(config["tracker"]) if config["tracker"]["_target_"] else None
+        callbacks = [build(callback) for callback in config["callbacks"].values()]
+        ensure_trained(store, trial, tracker=tracker, callbacks=callbacks)
+        if tracker is not None:
+            tracker.close()
         print(f"trained: {folder}")
     _evaluate(store, trial)
     print(f"next: recallgym export {store.trial_dir(trial.hash)} --out bundle")

@@ -29,7 +29,15 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "networkx": ("networkx",),
     "sympy": ("sympy", "mpmath"),
     "torch": ("torch",),
-    "hugging face": ("transformers", "trl", "peft", "accelerate", "datasets", "huggingface_hub", "sentence_transformers"),
+    "hugging face": (
+        "transformers",
+        "trl",
+        "peft",
+        "accelerate",
+        "datasets",
+        "huggingface_hub",
+        "sentence_transformers",
+    ),
     "farama": ("gymnasium", "stable_baselines3"),
     "ray": ("ray",),
     "wandb": ("wandb",),
@@ -51,7 +59,7 @@ _DEFAULT = re.compile(r"\bdefaults?(?:\s+(?:is|to|value is|value))?\s*[:=]?\s*[(
 _LITERAL = re.compile(r"^(?:True|False|None|-?\d[\w.+\-]*)$")
 _CHANGED = re.compile(r"\bchanged?\s+from\s+[`'\"]*(?P<old>-?[\w.+\-]+?)[`'\"]*\s+to\b")
 _SIMPLE_TYPE = re.compile(r"^[A-Za-z_][\w.\-]*(?: of [A-Za-z_]\w*)?(?: or [A-Za-z_]\w*)?$")
-MAX_CHARS = 180  # at most 64 tokens of the default reader for almost every passage, 38 on average
+MAX_CHARS = 160  # about 30 tokens of the default reader on average, and almost never more than 64
 
 
 class Statement(NamedTuple):
@@ -146,7 +154,7 @@ def load_apidocs(
     documents: dict[str, Document] = {}
     statements: dict[str, tuple[Statement, ...]] = {}
     outdated: dict[str, tuple[Statement, ...]] = {}
-    questions: list[Question] = []
+    questions: dict[str, Question] = {}
     for package in packages or known:
         version = installed_version(package)
         if version is None:
@@ -157,8 +165,9 @@ def load_apidocs(
                 documents[document.id] = document
                 statements[document.id] = states
                 outdated[document.id] = former
-            questions += _questions(item, known[package], passages)
-    return Corpus(tuple(documents.values()), tuple(questions), statements, outdated)
+            for question in _questions(item, known[package], passages):
+                questions.setdefault(question.id, question)
+    return Corpus(tuple(documents.values()), tuple(questions.values()), statements, outdated)
 
 
 class _Object(NamedTuple):

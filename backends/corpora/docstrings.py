@@ -8,7 +8,9 @@ from itertools import zip_longest
 _NUMPY_SECTION = re.compile(r"^(?P<title>[A-Z][\w ]+)\n-{3,}[ ]*$", re.M)
 _NUMPY_ENTRY = re.compile(r"^(?P<names>\*{0,2}\w+(?:, ?\*{0,2}\w+)*)[ ]?:[ ]?(?P<type>.*)$")
 _GOOGLE_HEAD = re.compile(r"^(?:Args|Arguments|Parameters|Keyword Args|Keyword Arguments):[ ]*$")
-_GOOGLE_ENTRY = re.compile(r"^`{0,2}(?P<name>\*{0,2}\w+)`{0,2}[ ]*(?:\((?P<type>[^()]*(?:\([^()]*\)[^()]*)*)\))?[ ]*:[ ]*(?P<text>.*)$")
+_GOOGLE_ENTRY = re.compile(
+    r"^`{0,2}(?P<name>\*{0,2}\w+)`{0,2}[ ]*(?:\((?P<type>[^()]*(?:\([^()]*\)[^()]*)*)\))?[ ]*:[ ]*(?P<text>.*)$"
+)
 _SPHINX_PARAM = re.compile(r"^[ ]*:param[ ]+(?:(?P<type>[\w.\[\], |]+?)[ ]+)?(?P<name>\w+):[ ]*(?P<text>.*)$")
 _VERSION = re.compile(r"\.\.[ ]+(?P<what>versionadded|versionchanged|deprecated)::[ ]*(?P<version>v?\d[\w.]*)")
 

@@ -25,3 +25,8 @@ class Prompt:
     def to_dict(self) -> dict[str, Any]:
         """Returns the template as plain data."""
         return asdict(self)
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> "Prompt":
+        """Makes a template from plain data, as a table's index holds it."""
+        return cls(**{**fields, "stops": tuple(fields["stops"])})

@@ -96,31 +96,43 @@ class Reader:
         return self.encode(self.prompt.passage.format(passage=text))
 
     def score(self, question: str, answer: str, passages: Sequence[str], sets: NDArray[np.bool_]) -> Outcomes:
-        """Enumerates the outcomes of one question.
+        """Enumerates the outcomes of one question over one pool: :meth:`score_pools` with one."""
+        return self.score_pools(question, answer, [passages], sets)[0]
+
+    def score_pools(
+        self, question: str, answer: str, pools: Sequence[Sequence[str]], sets: NDArray[np.bool_]
+    ) -> list[Outcomes]:
+        """Enumerates the outcomes of one question over several pools at once; prompts that they share run once.
 
         Args:
             question: The question.
             answer: The reference answer; it decides ``u_ref`` and nothing else.
-            passages: The N candidates' texts in canonical order.
+            pools: The N candidates' texts of each pool, in canonical order.
             sets: (S, N) bool, the reading sets; row i shows the passages whose bit is set, in canonical order.
 
         Returns:
-            The outcomes, one entry a set, in the order of ``sets``.
+            The outcomes of each pool, one entry a set, in the order of ``sets``.
         """
         head = self.encode(self.prompt.head.format(question=question), first=True)
-        pieces = [self.passage_tokens(p) for p in passages]
         tail = self.encode(self.prompt.tail.format(question=question))
-        reference = self.encode(answer)
-        paths = [tuple(np.flatnonzero(row).tolist()) for row in np.asarray(sets, dtype=bool)]
-        leaves = self.trie.run(head, pieces, tail, paths, reference, self.max_new_tokens)
+        texts = list(dict.fromkeys(text for pool in pools for text in pool))
+        pieces = [self.passage_tokens(text) for text in texts]
+        place = {text: i for i, text in enumerate(texts)}
+        chosen = [np.flatnonzero(row) for row in np.asarray(sets, dtype=bool)]
+        paths = [[tuple(place[pool[i]] for i in row) for row in chosen] for pool in pools]
+        every = list(dict.fromkeys(path for pool in paths for path in pool))
+        leaves = self.trie.run(head, pieces, tail, every, self.encode(answer), self.max_new_tokens)
         fixed = len(head) + len(tail)
-        return Outcomes(
-            np.array([leaves[p].reference for p in paths], dtype=np.float32),
-            np.array([leaves[p].generated.log_prob for p in paths], dtype=np.float32),
-            np.array([leaves[p].generated.entropy for p in paths], dtype=np.float32),
-            [self._text(leaves[p].generated) for p in paths],
-            np.array([fixed + sum(len(pieces[i]) for i in p) for p in paths], dtype=np.int64),
-        )
+        return [
+            Outcomes(
+                np.array([leaves[p].reference for p in pool], dtype=np.float32),
+                np.array([leaves[p].generated.log_prob for p in pool], dtype=np.float32),
+                np.array([leaves[p].generated.entropy for p in pool], dtype=np.float32),
+                [self._text(leaves[p].generated) for p in pool],
+                np.array([fixed + sum(len(pieces[i]) for i in p) for p in pool], dtype=np.int64),
+            )
+            for pool in paths
+        ]
 
     def _text(self, generated: Generated) -> str:
         return str(self.trie.tokenizer.decode(generated.tokens, skip_special_tokens=True)).strip()

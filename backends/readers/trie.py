@@ -6,6 +6,7 @@ the same keys and values with the reference masked out. Padding sits between seg
 real tokens only, so a node's numbers are those of its own unpadded prompt.
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 
 Path = tuple[int, ...]
+CHUNKS = 3  # of a level by passage length: few enough to keep the matrix products large
 
 
 class Generated(NamedTuple):
@@ -79,9 +81,9 @@ class PrefixTrie:
             head: Token ids that open every prompt; at least one.
             pieces: Token ids of each passage.
             tail: Token ids that close every prompt; at least one.
-            paths: Reading sets as increasing tuples of indices into ``pieces``.
+            paths: Reading sets as tuples of indices into ``pieces``, in the order shown.
             reference: Token ids of the reference answer.
-            max_new_tokens: Longest greedy answer.
+            max_new_tokens: Longest greedy answer; 0 scores the reference alone.
 
         Returns:
             Outcome of each path.
@@ -90,28 +92,43 @@ class PrefixTrie:
         needed = {p[:i] for p in wanted for i in range(len(p) + 1)}
         device = self.model.device
         ids = torch.tensor([list(head)], device=device)
-        level = self._extend(_Level([()], DynamicCache(config=self.model.config), ids[:, :0]), ids, torch.ones_like(ids))
-        leaves: dict[Path, Leaf] = {}
+        level = self._extend(
+            _Level([()], DynamicCache(config=self.model.config), ids[:, :0]), ids, torch.ones_like(ids)
+        )
+        references: dict[Path, float] = {}
+        drafts = {path: _Draft() for path in wanted}
+        undecided: list[_Level] = []
         for size in range(max(map(len, wanted), default=0) + 1):
             if size:
                 level = self._children(level, sorted(p for p in needed if len(p) == size), pieces)
             rows = [i for i, p in enumerate(level.paths) if p in wanted]
             for start in range(0, len(rows), self.batch):
                 chunk = _select(level, rows[start : start + self.batch])
-                leaves |= self._leaves(chunk, tail, reference, max_new_tokens)
-        return leaves
+                scores, rest = self._leaves(chunk, tail, reference, drafts, max_new_tokens)
+                references |= scores
+                undecided += [rest] if rest.paths else []
+        if undecided:
+            self._decode(_merge(undecided), drafts, max_new_tokens)
+        return {path: Leaf(references[path], drafts[path].generated()) for path in wanted}
 
     def _children(self, level: _Level, paths: list[Path], pieces: Sequence[Sequence[int]]) -> _Level:
+        """Runs the last passage of each path after its parent, in chunks of like length, since padding is run too."""
         parent = {p: i for i, p in enumerate(level.paths)}
-        width = max(len(pieces[p[-1]]) for p in paths)
-        ids = torch.zeros(len(paths), width, dtype=torch.long, device=self.model.device)  # (B, W)
-        mask = torch.zeros_like(ids)
-        for row, path in enumerate(paths):
-            piece = pieces[path[-1]]
-            ids[row, : len(piece)] = torch.tensor(list(piece))
-            mask[row, : len(piece)] = 1
-        child = _select(level, [parent[p[:-1]] for p in paths])
-        return self._extend(child._replace(paths=paths), ids, mask)
+        paths = sorted(paths, key=lambda p: (len(pieces[p[-1]]), p))
+        step = math.ceil(len(paths) / CHUNKS)
+        chunks = []
+        for start in range(0, len(paths), step):
+            chosen = paths[start : start + step]
+            width = len(pieces[chosen[-1][-1]])
+            ids = torch.zeros(len(chosen), width, dtype=torch.long, device=self.model.device)  # (B, W)
+            mask = torch.zeros_like(ids)
+            for row, path in enumerate(chosen):
+                piece = pieces[path[-1]]
+                ids[row, : len(piece)] = torch.tensor(list(piece))
+                mask[row, : len(piece)] = 1
+            child = _select(level, [parent[p[:-1]] for p in chosen])
+            chunks.append(self._extend(child._replace(paths=chosen), ids, mask))
+        return _merge(chunks)
 
     def _extend(self, level: _Level, ids: Tensor, mask: Tensor) -> _Level:
         joined = torch.cat([level.mask, mask], dim=1)
@@ -119,7 +136,7 @@ class PrefixTrie:
         return level._replace(mask=joined)
 
     def _forward(self, ids: Tensor, mask: Tensor, cache: DynamicCache, keep: int) -> Tensor:
-        """Runs ids (B, W) after a cache; ``mask`` (B, L + W) covers both. Returns the last ``keep`` logits (B, keep, V)."""
+        """Runs ids (B, W) after a cache; ``mask`` (B, L + W) covers both. Returns logits (B, keep, V)."""
         positions = (mask.cumsum(1) - 1).clamp(min=0)[:, -ids.shape[1] :]
         self.tokens_run += ids.numel()
         return self.model(
@@ -132,58 +149,54 @@ class PrefixTrie:
         ).logits
 
     def _leaves(
-        self, level: _Level, tail: Sequence[int], reference: Sequence[int], max_new_tokens: int
-    ) -> dict[Path, Leaf]:
-        count = len(level.paths)
+        self, level: _Level, tail: Sequence[int], reference: Sequence[int], drafts: dict[Path, "_Draft"], limit: int
+    ) -> tuple[dict[Path, float], _Level]:
+        """Scores the reference under each node and begins the greedy answers.
+
+        The reference pass already holds the distributions of every answer that begins as the reference does, so an
+        answer needs no decoding while it agrees with it.
+
+        Returns:
+            The reference's score by path, and the nodes whose answers are to be decoded further.
+        """
+        paths = level.paths
         answer = torch.tensor(list(reference), device=self.model.device)  # (A,)
-        ids = torch.tensor([*tail, *reference], device=self.model.device).expand(count, -1)  # (B, T + A)
+        ids = torch.tensor([*tail, *reference], device=self.model.device).expand(len(paths), -1)  # (B, T + A)
         mask = torch.cat([level.mask, torch.ones_like(ids)], dim=1)
         log_p = self._forward(ids, mask, level.cache, keep=len(reference) + 1).float().log_softmax(-1)  # (B, A + 1, V)
-        scores = log_p[:, :-1].gather(-1, answer.expand(count, -1)[..., None])[..., 0]  # (B, A)
-        drafts = [_Draft() for _ in range(count)]
-        # The reference pass already holds the distributions of every answer that begins as the reference does, so
-        # those rows need no decoding step while they agree with it.
-        going = list(range(count))
-        for position in range(min(len(reference) + 1, max_new_tokens)):
-            going = self._take(drafts, going, log_p[going, position])
+        scores = log_p[:, :-1].gather(-1, answer.expand(len(paths), -1)[..., None])[..., 0]  # (B, A)
+        going = list(range(len(paths)))
+        for position in range(min(len(reference) + 1, limit)):
+            self._take([drafts[paths[i]] for i in going], log_p[going, position])
             expected = reference[position] if position < len(reference) else None
-            going = [row for row in going if drafts[row].tokens[-1] == expected]
-        self._decode(level.cache, mask, len(reference), drafts, max_new_tokens)
-        return {
-            path: Leaf(score, draft.generated())
-            for path, score, draft in zip(level.paths, scores.mean(1).tolist(), drafts, strict=True)
-        }
+            going = [i for i in going if not drafts[paths[i]].ended and drafts[paths[i]].tokens[-1] == expected]
+        rest = [i for i, p in enumerate(paths) if not drafts[p].ended and len(drafts[p].tokens) < limit]
+        agreed = torch.tensor([[len(drafts[paths[i]].tokens) - 1] for i in rest], device=mask.device)  # (B', 1)
+        level = _select(level._replace(mask=mask), rest)
+        if rest:  # the reference is masked out from the first token that differs
+            level.mask[:, -len(reference) :] = (torch.arange(len(reference), device=mask.device) < agreed).long()
+        return dict(zip(paths, scores.mean(1).tolist(), strict=True)), level
 
-    def _take(self, drafts: list["_Draft"], rows: list[int], log_p: Tensor) -> list[int]:
-        """Appends the greedy token of each row's distribution (B', V); returns the rows whose answers go on."""
+    def _take(self, drafts: Sequence["_Draft"], log_p: Tensor) -> None:
+        """Appends the greedy token of each row's distribution (B, V) to its answer."""
         best_log_p, best = log_p.max(-1)
         entropy = -(log_p.exp() * log_p).sum(-1)
-        for row, token, score, spread in zip(rows, best.tolist(), best_log_p.tolist(), entropy.tolist(), strict=True):
-            drafts[row].add(token, score, spread, stop=token in self._stops)
-        return [row for row in rows if not drafts[row].ended]
+        for draft, token, score, spread in zip(
+            drafts, best.tolist(), best_log_p.tolist(), entropy.tolist(), strict=True
+        ):
+            draft.add(token, score, spread, stop=token in self._stops)
 
-    def _decode(self, cache: DynamicCache, mask: Tensor, drafted: int, drafts: list["_Draft"], limit: int) -> None:
-        """Decodes the answers that left the reference; it is masked out from the first token that differs."""
-        rows = [i for i, d in enumerate(drafts) if not d.ended and len(d.tokens) < limit]
-        if not rows:
-            return
-        device = mask.device
-        index = torch.tensor(rows, device=device)
-        cache.batch_select_indices(index)
-        agreed = torch.tensor([len(drafts[r].tokens) - 1 for r in rows], device=device)  # tokens shared with the reference
-        mask = mask[index].clone()
-        mask[:, -drafted:] = (torch.arange(drafted, device=device) < agreed[:, None]).long()
-        while rows:
-            last = torch.tensor([[drafts[r].tokens[-1]] for r in rows], device=device)  # (B', 1)
-            mask = torch.cat([mask, torch.ones_like(last)], dim=1)
-            log_p = self._forward(last, mask, cache, keep=1)[:, 0].float().log_softmax(-1)
-            going = {r for r in self._take(drafts, rows, log_p) if len(drafts[r].tokens) < limit}
-            kept = [i for i, r in enumerate(rows) if r in going]
-            if kept and len(kept) < len(rows):
-                index = torch.tensor(kept, device=device)
-                cache.batch_select_indices(index)
-                mask = mask[index]
-            rows = [rows[i] for i in kept]
+    def _decode(self, level: _Level, drafts: dict[Path, "_Draft"], limit: int) -> None:
+        """Decodes the begun answers to their ends, all levels in one batch that shrinks as they end."""
+        while level.paths:
+            last = torch.tensor([[drafts[p].tokens[-1]] for p in level.paths], device=level.mask.device)  # (B, 1)
+            mask = torch.cat([level.mask, torch.ones_like(last)], dim=1)
+            log_p = self._forward(last, mask, level.cache, keep=1)[:, 0].float().log_softmax(-1)
+            self._take([drafts[p] for p in level.paths], log_p)
+            level = level._replace(mask=mask)
+            kept = [i for i, p in enumerate(level.paths) if not drafts[p].ended and len(drafts[p].tokens) < limit]
+            if len(kept) < len(level.paths):
+                level = _select(level, kept)
 
     def _stop_tokens(self, stops: Sequence[str]) -> frozenset[int]:
         ends = self.model.generation_config.eos_token_id
@@ -211,14 +224,29 @@ class _Draft:
             self.tokens.append(token)
 
     def generated(self) -> Generated:
-        """Returns the answer with its means."""
-        count = len(self._log_probs)
+        """Returns the answer with its means (zero where nothing was asked to be generated)."""
+        count = max(len(self._log_probs), 1)
         return Generated(self.tokens, sum(self._log_probs) / count, sum(self._entropies) / count)
+
+
+def _merge(levels: list[_Level]) -> _Level:
+    """Joins chunks of one level, padded on the right to one length."""
+    width = max(level.mask.shape[1] for level in levels)
+
+    def padded(tensors: list[Tensor], dim: int) -> Tensor:
+        ends = [(0, 0) * (t.ndim - 1 - dim) + (0, width - t.shape[dim]) for t in tensors]
+        return torch.cat([torch.nn.functional.pad(t, end) for t, end in zip(tensors, ends, strict=True)])
+
+    cache = DynamicCache()
+    for i in range(len(levels[0].cache.layers)):
+        layers = [level.cache.layers[i] for level in levels]
+        cache.update(padded([x.keys for x in layers], 2), padded([x.values for x in layers], 2), i)
+    return _Level([p for level in levels for p in level.paths], cache, padded([level.mask for level in levels], 1))
 
 
 def _select(level: _Level, rows: list[int]) -> _Level:
     """Copies some rows of a level into a cache of their own."""
-    index = torch.tensor(rows, device=level.mask.device)
+    index = torch.tensor(rows, dtype=torch.long, device=level.mask.device)
     cache = DynamicCache()
     for i, layer in enumerate(level.cache.layers):
         cache.update(layer.keys[index], layer.values[index], i)

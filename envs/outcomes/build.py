@@ -1,4 +1,4 @@
-"""Builds an outcome table: a plan, then every row under every reading set, resumable after a kill at any moment."""
+"""Builds an outcome table: a plan, then every question under every set; a kill at any moment loses one question."""
 
 import json
 import multiprocessing
@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -25,18 +24,23 @@ STRATA = ("gold present", "gold absent", "contradicted", "stale", "duplicated", 
 
 
 def build_table(
-    config: BuildConfig, out: str | Path, *, workers: int = 1, progress: Progress | None = None, limit: int | None = None
+    config: BuildConfig,
+    out: str | Path,
+    *,
+    workers: int = 1,
+    progress: Progress | None = None,
+    limit: int | None = None,
 ) -> OutcomeTable:
     """Builds a decision table over the documentation of the installed packages.
 
-    Finished rows lie in ``<out>.work``; repeating the call after an interruption does the rest and gives the same
+    Finished questions lie in ``<out>.work``; repeating the call after an interruption does the rest and gives the same
     table. Only seconds differ from run to run.
 
     Args:
         config: What to build.
         out: Directory of the table.
-        workers: Processes that score rows, each on one thread (or the GPU of ``config.device``).
-        progress: Called with (rows done, rows in all, seconds left by estimate).
+        workers: Processes that score, each on one thread (or the GPU of ``config.device``).
+        progress: Called with (questions done, questions in all, seconds left by estimate).
         limit: Stop with a table of the first ``limit`` questions; None takes all.
 
     Raises:
@@ -49,48 +53,48 @@ def build_table(
     plan = make_plan(config, corpus, Embedder(), lambda text: len(reader.encode(text)))
     _claim(work, plan)
     count = limit or len(plan.questions)
-    rows = [r for r in range(count * len(CONDITIONS)) if not _row_file(work, r).exists()]
-    total = count * len(CONDITIONS)
-    if workers > 1 and len(rows) > 1:
-        _score_in_processes(config, plan, work, rows, total, workers, progress)
+    waiting = [q for q in range(count) if not _file(work, q).exists()]
+    if workers > 1 and len(waiting) > 1:
+        _score_in_processes(config, plan, work, waiting, count, workers, progress)
     else:
         started = time.monotonic()
-        for done, row in enumerate(rows, 1):
-            score_row(plan, reader, row, work)
+        for done, index in enumerate(waiting, 1):
+            score_question(plan, reader, index, work)
             if progress:
                 spent = time.monotonic() - started
-                progress(total - len(rows) + done, total, spent / done * (len(rows) - done))
+                progress(count - len(waiting) + done, count, spent / done * (len(waiting) - done))
     _assemble(plan, work, count, reader).save(out)
     return load_table(out)
 
 
-def score_row(plan: Plan, reader: Reader, row: int, work: Path) -> None:
-    """Enumerates one row and stores it atomically, so that a kill leaves whole rows only."""
-    question = plan.questions[row // len(CONDITIONS)]
+def score_question(plan: Plan, reader: Reader, index: int, work: Path) -> None:
+    """Enumerates a question under all conditions and stores it atomically, so that a kill leaves whole questions."""
+    question = plan.questions[index]
+    rows = range(index * len(CONDITIONS), (index + 1) * len(CONDITIONS))
     sets = reading_sets(plan.config.pool, plan.config.budget)
     started = time.perf_counter()
-    outcomes = reader.score(question.text, question.answer, plan.texts(row), sets)
-    seconds = time.perf_counter() - started
-    scratch = _row_file(work, row).with_suffix(f".{os.getpid()}.tmp")
+    outcomes = reader.score_pools(question.text, question.answer, [plan.texts(r) for r in rows], sets)
+    seconds = (time.perf_counter() - started) / len(rows)
+    scratch = _file(work, index).with_suffix(f".{os.getpid()}.tmp")
     with scratch.open("wb") as file:
         np.savez(
             file,
-            u_ref=outcomes.u_ref,
-            u_self=outcomes.u_self,
-            entropy=outcomes.entropy,
-            tokens=outcomes.tokens,
-            answers=np.array(outcomes.answers, dtype=np.str_),
-            seconds=seconds,
+            u_ref=[o.u_ref for o in outcomes],
+            u_self=[o.u_self for o in outcomes],
+            entropy=[o.entropy for o in outcomes],
+            tokens=[o.tokens for o in outcomes],
+            answers=np.array([o.answers for o in outcomes], dtype=np.str_),
+            seconds=np.full(len(rows), seconds, dtype=np.float32),
         )
-    scratch.replace(_row_file(work, row))
+    scratch.replace(_file(work, index))
 
 
 def _score_in_processes(
-    config: BuildConfig, plan: Plan, work: Path, rows: list[int], total: int, workers: int, progress: Progress | None
+    config: BuildConfig, plan: Plan, work: Path, waiting: list[int], total: int, workers: int, progress: Progress | None
 ) -> None:
     context = multiprocessing.get_context("spawn")
     processes = [
-        context.Process(target=_worker, args=(config, plan, str(work), rows[i::workers]), daemon=True)
+        context.Process(target=_worker, args=(config, plan, str(work), waiting[i::workers]), daemon=True)
         for i in range(workers)
     ]
     for process in processes:
@@ -101,9 +105,9 @@ def _score_in_processes(
         if any(p.exitcode not in (None, 0) for p in processes):
             for process in processes:
                 process.terminate()
-            raise RuntimeError("a scoring process died; finished rows are kept, repeat the command to go on")
-        left = sum(not _row_file(work, r).exists() for r in rows)
-        done = len(rows) - left
+            raise RuntimeError("a scoring process died; finished questions are kept, repeat the command to go on")
+        left = sum(not _file(work, q).exists() for q in waiting)
+        done = len(waiting) - left
         if progress:
             spent = time.monotonic() - started
             progress(total - left, total, spent / max(done, 1) * left)
@@ -111,19 +115,19 @@ def _score_in_processes(
         process.join()
 
 
-def _worker(config: BuildConfig, plan: Plan, work: str, rows: list[int]) -> None:
+def _worker(config: BuildConfig, plan: Plan, work: str, waiting: list[int]) -> None:
     torch.set_num_threads(1)
     reader = _load_reader(config)
-    for row in rows:
-        score_row(plan, reader, row, Path(work))
+    for index in waiting:
+        score_question(plan, reader, index, Path(work))
 
 
 def _load_reader(config: BuildConfig) -> Reader:
     return Reader.load(config.reader, dtype=config.dtype, device=config.device)
 
 
-def _row_file(work: Path, row: int) -> Path:
-    return work / f"{row:06d}.npz"
+def _file(work: Path, index: int) -> Path:
+    return work / f"{index:06d}.npz"
 
 
 def _claim(work: Path, plan: Plan) -> None:
@@ -136,16 +140,17 @@ def _claim(work: Path, plan: Plan) -> None:
     found = json.loads(stamp.read_text(encoding="utf-8"))["fingerprint"]
     if found != plan.fingerprint:
         raise TableError(
-            f"{work}: holds rows of another plan ({found[:12]}, this one is {plan.fingerprint[:12]}); the configuration or "
-            "the installed packages changed. Remove the directory to start afresh, or name another output"
+            f"{work}: holds rows of another plan ({found[:12]}, not {plan.fingerprint[:12]}); the configuration or the "
+            "installed packages changed. Remove the directory to start afresh, or name another output"
         )
 
 
 def _assemble(plan: Plan, work: Path, questions: int, reader: Reader) -> OutcomeTable:
     """Joins the finished rows of the first ``questions`` questions into a table."""
     rows = questions * len(CONDITIONS)
-    stored = [dict(np.load(_row_file(work, r))) for r in range(rows)]
-    texts = [[str(a) for a in row["answers"]] for row in stored]
+    stored = [dict(np.load(_file(work, q))) for q in range(questions)]
+    column = {name: np.concatenate([one[name] for one in stored]) for name in stored[0]}  # (R, S), seconds (R,)
+    texts = [[str(a) for a in row] for row in column["answers"]]
     vocabulary = {text: i for i, text in enumerate(dict.fromkeys(a for row in texts for a in row))}
     references = [plan.questions[r // len(CONDITIONS)].answer for r in range(rows)]
     graded = {
@@ -159,7 +164,6 @@ def _assemble(plan: Plan, work: Path, questions: int, reader: Reader) -> Outcome
     by_question = {"query", "domain", "split", "family"}
     planned = {k: v[:questions] if k in by_question else v[:rows] for k, v in plan.arrays.items() if k != "noised"}
     planned["noised"] = plan.arrays["noised"][:, :questions]
-    column = {name: np.stack([row[name] for row in stored]) for name in ("u_ref", "u_self", "entropy", "tokens")}
     exact = grades[..., 0].astype(np.uint8)
     meta = plan_meta(plan) | {
         "strata": list(STRATA),
@@ -171,7 +175,7 @@ def _assemble(plan: Plan, work: Path, questions: int, reader: Reader) -> Outcome
         "fingerprints": plan.fingerprints | {"reader": reader.fingerprint, "plan": plan.fingerprint},
         "seed": plan.config.seed,
         "packages_read": list(plan.config.packages or [p for members in FAMILIES.values() for p in members]),
-        "seconds": round(float(sum(float(row["seconds"]) for row in stored)), 1),
+        "seconds": round(float(column["seconds"].sum()), 1),
         "reader_calls": rows * exact.shape[1],
     }
     meta["questions"] = meta["questions"][:questions]
@@ -184,7 +188,7 @@ def _assemble(plan: Plan, work: Path, questions: int, reader: Reader) -> Outcome
         exact_match=exact,
         f1=grades[..., 1].astype(np.float32),
         answer=np.array([[vocabulary[a] for a in row] for row in texts], dtype=np.int32),
-        seconds=np.array([row["seconds"] for row in stored], dtype=np.float32),
+        seconds=column["seconds"],
         passage=passage_indices(plan)[:rows],
         strata=_strata(planned["relation"], exact),
         meta=meta,

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -44,7 +44,7 @@ class BuildConfig:
     """
 
     name: str = "apidocs"
-    questions: int = 408
+    questions: int = 400
     pool: int = 6
     budget: int = 3
     max_answer_tokens: int = 5
@@ -68,6 +68,7 @@ class Plan:
         passages: The corpus's documents, then those of its former snapshot that differ.
         documents: (R, N) int: pools, as indices into ``passages``, in canonical order.
         modes: How each question's degraded retrieval fails: ``outdated`` or ``noisy``.
+        edits: Passage id to the edits that made it, in order, each a question id and a former value.
         arrays: Every array of the table that needs no reader.
         fingerprints: Digests of corpus, embedder and index.
     """
@@ -78,6 +79,7 @@ class Plan:
     passages: tuple[Document, ...]
     documents: NDArray[np.int64]
     modes: tuple[str, ...]
+    edits: dict[str, list[dict[str, str]]]
     arrays: dict[str, NDArray[Any]]
     fingerprints: dict[str, str]
 
@@ -117,7 +119,7 @@ def make_plan(config: BuildConfig, corpus: Corpus, embedder: Embedder, count_tok
     texts = [d.text for d in corpus.documents]
     vectors = embed_cached(embedder, texts, cache_home() / "embeddings")
     modes = tuple(MODES[i % 2] for i in rng.permutation(len(questions)))
-    former = former_snapshot(corpus, questions, modes, rng)
+    former, edits = former_snapshot(corpus, questions, modes, rng)
     passages = (*corpus.documents, *former.values())
     place = {i: len(texts) + j for j, i in enumerate(former)}  # document -> its former version
     old_texts = [former[i].text if i in former else t for i, t in enumerate(texts)]
@@ -146,7 +148,10 @@ def make_plan(config: BuildConfig, corpus: Corpus, embedder: Embedder, count_tok
             count_tokens=count_tokens,
         ),
         "relation": np.array(
-            [[RELATIONS.index(relation(corpus, q, passages[i])) for i in pool] for q, pool in zip(by_row, pools, strict=True)],
+            [
+                [RELATIONS.index(relation(corpus, q, passages[i], edits)) for i in pool]
+                for q, pool in zip(by_row, pools, strict=True)
+            ],
             dtype=np.uint8,
         ),
         "split": split_families(questions, rng),
@@ -160,7 +165,7 @@ def make_plan(config: BuildConfig, corpus: Corpus, embedder: Embedder, count_tok
         "degraded_dense": degraded.dense.fingerprint,
         "degraded_sparse": degraded.sparse.fingerprint,
     }
-    return Plan(config, corpus, tuple(questions), passages, pools, modes, arrays, fingerprints)
+    return Plan(config, corpus, tuple(questions), passages, pools, modes, edits, arrays, fingerprints)
 
 
 class _Retrieved(NamedTuple):
@@ -196,14 +201,15 @@ def _by_row(healthy: NDArray[Any], degraded: NDArray[Any]) -> NDArray[Any]:
 
 def former_snapshot(
     corpus: Corpus, questions: Sequence[Question], modes: Sequence[str], rng: np.random.Generator
-) -> dict[int, Document]:
+) -> tuple[dict[int, Document], dict[str, list[dict[str, str]]]]:
     """Edits the gold passages of the questions whose degraded retrieval is outdated.
 
     Returns:
-        Index of the document in the corpus, and its former version.
+        The former version of each edited document by its index in the corpus, and the edits by the id of its original.
     """
     index = {d.id: i for i, d in enumerate(corpus.documents)}
     edited: dict[int, Document] = {}
+    edits: dict[str, list[dict[str, str]]] = {}
     for question, mode in zip(questions, modes, strict=True):
         if mode != "outdated":
             continue
@@ -213,17 +219,18 @@ def former_snapshot(
             document = outdate(edited.get(i, corpus.documents[i]), question, value)
             if document is not None:
                 edited[i] = document
-    return dict(sorted(edited.items()))
+                edits.setdefault(gold, []).append({"question": question.id, "value": value})
+    return dict(sorted(edited.items())), edits
 
 
-def relation(corpus: Corpus, question: Question, passage: Document) -> str:
+def relation(corpus: Corpus, question: Question, passage: Document, edits: Mapping[str, list[dict[str, str]]]) -> str:
     """Types a passage of either snapshot; what a former one states of another object counts as contradicting."""
-    original, _, edit = passage.id.partition("@")
+    original, _, former = passage.id.partition("@")
     found = corpus.relation(question, original)
-    if not edit:
+    if not former:
         return found
     if found == "gold":
-        return "stale" if edit == question.id else "gold"
+        return "stale" if any(e["question"] == question.id for e in edits[original]) else "gold"
     return "contradicting" if found == "equivalent" else found
 
 
@@ -321,6 +328,7 @@ def plan_meta(plan: Plan) -> dict[str, Any]:
                 "section": d.section,
                 "sha256": d.sha256,
             }
+            | ({"former": plan.edits[d.id.partition("@")[0]]} if "@" in d.id else {})
             for d in documents
         ],
         "packages": {d.package: d.version for d in sorted(documents, key=lambda d: d.package)},

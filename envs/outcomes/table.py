@@ -131,7 +131,7 @@ class OutcomeTable:
             digest = hashlib.sha256((path / f"{name}.npy").read_bytes()).hexdigest()
             meta["arrays"][name] = {"sha256": digest, "shape": list(array.shape), "dtype": str(array.dtype)}
         meta["fingerprint"] = _fingerprint(meta)
-        (path / "table.json").write_text(json.dumps(meta, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        (path / "table.json").write_text(_canonical(meta), encoding="utf-8")
         return path
 
 
@@ -152,14 +152,15 @@ def load_table(path: str | Path) -> OutcomeTable:
     path = Path(path)
     index = path / "table.json"
     if not index.is_file():
-        raise TableError(f"{path}: no outcome table here (table.json is missing); build one with `recallgym outcomes build`")
+        raise TableError(f"{index}: missing; build a table with `recallgym outcomes build --out {path}`")
     try:
-        meta = json.loads(index.read_text(encoding="utf-8"))
+        text = index.read_text(encoding="utf-8")
+        meta = json.loads(text)
     except ValueError as error:
         raise TableError(f"{index}: not valid JSON ({error}); the file is truncated or edited") from None
     if not isinstance(meta, dict) or meta.get("format") != FORMAT or meta.get("format_version") != FORMAT_VERSION:
         raise TableError(f"{index}: not a {FORMAT} of version {FORMAT_VERSION}")
-    if _fingerprint(meta) != meta.get("fingerprint"):
+    if _fingerprint(meta) != meta.get("fingerprint") or text != _canonical(meta):
         raise TableError(f"{index}: its content does not match its fingerprint; the file was edited")
     if sorted(meta["arrays"]) != sorted(array_names()):
         raise TableError(f"{index}: expected the arrays {', '.join(array_names())}; found {', '.join(meta['arrays'])}")
@@ -172,6 +173,10 @@ def load_table(path: str | Path) -> OutcomeTable:
             raise TableError(f"{file}: checksum differs from table.json; the file is truncated or edited")
         arrays[name] = np.load(file, mmap_mode="r")
     return OutcomeTable(**arrays, meta=meta)
+
+
+def _canonical(meta: dict[str, Any]) -> str:
+    return json.dumps(meta, ensure_ascii=False, indent=1) + "\n"
 
 
 def _fingerprint(meta: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from recallgym.agents.evaluation import evaluate
 from recallgym.envs.causal_memory import CausalMemoryConfig
 from recallgym.envs.outcomes.table import RELATIONS
 from recallgym.envs.outcomes.toy import toy_table
@@ -37,6 +38,13 @@ def test_every_policy_is_asked_the_same_questions():
     np.testing.assert_array_equal(rows[0], rows[2])
     assert rows[0].shape == (10, ENV.steps)
     assert set(np.unique(TABLE.split[rows[0] // TABLE.conditions])) == {2}
+
+
+def test_sessions_are_those_of_the_learners_own_evaluation():
+    policy = unsure_gate()
+    ours, theirs = PlayedSessions(sessions=10)(policy, ENV, None, 0), evaluate(policy, ENV, sessions=10)
+    for name in ("row", "set", "reward", "regret", "family"):
+        np.testing.assert_array_equal(ours[name], theirs[name])
 
 
 def test_a_stochastic_rule_draws_with_the_trials_seed():

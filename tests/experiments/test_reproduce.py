@@ -129,7 +129,7 @@ def test_more_seeds_reuse_the_finished_ones(done, settings):
     said = describe(planned, store)
     assert said.count("to run") == 4
     assert said.count("stored  ") == 12
-    assert "16 trials, 12 stored, 2 policies to train; time: about 0:00 on one core" in said.splitlines()[-1]
+    assert "16 trials, 12 stored, 2 policies to train; time: about " in said.splitlines()[-1]
 
 
 def test_what_shrinking_costs_is_said(settings):

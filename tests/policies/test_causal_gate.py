@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
+
 from recallgym.policies import CausalGate
 
 POOL, BUDGET, FEATURES = 6, 3, 5
@@ -122,11 +122,12 @@ def test_the_rank_head_ignores_the_memory_block():
     assert torch.equal(gate(x), gate(other))
 
 
-def test_the_untrained_gate_keeps_everything_with_about_the_stated_probability():
+def test_the_untrained_gate_decides_to_keep_everything_and_draws_with_the_stated_probabilities():
     for blocks, options in ((CONTEXT, {}), (FULL, {}), (BANK, {"head": "bank", "bank_size": 9})):
-        gate = CausalGate(blocks=blocks, pool=POOL, budget=BUDGET, keep=0.75, **options)
+        gate = CausalGate(blocks=blocks, pool=POOL, budget=BUDGET, **options)
         x = observe(gate, 256)
-        assert (gate.propensity(x) - 0.75).abs().max() < 0.05
+        assert (gate.propensity(x)[:, :POOL] - 0.55).abs().max() < 0.05
+        assert (gate.propensity(x)[:, POOL] - 0.97).abs().max() < 0.01
         assert gate.decide(x).all()
 
 

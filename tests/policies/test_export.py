@@ -2,8 +2,9 @@
 
 import pytest
 import torch
-from recallgym.policies import BestConstant, CausalGate, KeepAll, KeepNone, Policy, RandomGate, TopOne
 from torch import Tensor, nn
+
+from recallgym.policies import BestConstant, CausalGate, KeepAll, KeepNone, Policy, RandomGate, TopOne
 
 POOL = 4
 FULL = (("query", 8), ("feedback", 2), ("ranks", 4 * POOL), ("content", 3 * POOL), ("memory", POOL))

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from recallgym.policies import BestConstant, KeepAll, KeepNone, RandomGate, TopOne
 
 ARGUMENTS = {"blocks": (("query", 4), ("budget", 2)), "pool": 4, "budget": 2, "bank_size": 9}

@@ -59,8 +59,8 @@ def test_evaluate_refuses_what_is_not_trained(trained, tmp_path, capsys):
 
 
 def test_evaluate_of_a_rule_needs_no_training(tmp_path, capsys):
-    arguments = ["env.table=toy", "policy=keep_all", "agent=none", "evaluation.sessions=32", f"run.dir={tmp_path}"]
-    assert main(["evaluate", *arguments]) == 0
+    setting = ["env.table=toy", "env.token_budget=null", "evaluation.sessions=32", f"run.dir={tmp_path}"]
+    assert main(["evaluate", *setting, "policy=keep_all", "agent=none"]) == 0
     assert re.search(r"^utility +0\.000 \[0\.000, 0\.000\]$", capsys.readouterr().out, re.MULTILINE)
 
 
