@@ -125,6 +125,7 @@ class CausalGate(Policy):
             self.bank = _linear(hidden, bank_size, bias=_logit(keep)) if head == "bank" else None
             if features:
                 self.candidate = _linear(features // pool, scorer, gain=math.sqrt(2))
+                self.rivals = _linear(features // pool, scorer, gain=math.sqrt(2))
                 self.judge = _linear(hidden, scorer, gain=math.sqrt(2))
                 self.score = _linear(scorer, 1)
 
@@ -168,8 +169,10 @@ class CausalGate(Policy):
             z = torch.cat([(rows * hidden.unsqueeze(1)).sum(-1) + self.bank.bias[memory], z], -1)
         if self._candidate:
             parts = [x[:, self._slices[name]].unflatten(1, (self.pool, -1)) for name in self._candidate]
-            features = self.candidate(torch.cat(parts, -1))  # (B, N, scorer)
-            scores = self.score(functional.gelu(features + self.judge(hidden).unsqueeze(1))).squeeze(-1)  # (B, N)
+            features = torch.cat(parts, -1)  # (B, N, F)
+            shared = self.rivals(features.mean(1)) + self.judge(hidden)  # (B, scorer)
+            judged = functional.gelu(self.candidate(features) + shared.unsqueeze(1))  # (B, N, scorer)
+            scores = self.score(judged).squeeze(-1)  # (B, N)
             z = z + functional.pad(scores, (0, 1))
         return z
 

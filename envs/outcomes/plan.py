@@ -134,7 +134,7 @@ def make_plan(config: BuildConfig, corpus: Corpus, embedder: Embedder, count_tok
     by_row = [q for q in questions for _ in CONDITIONS]
     originals = np.array([*range(len(texts)), *former])[pools]  # (R, N): a former passage matches as its original does
     names = sorted({q.family for q in questions})
-    arrays = {
+    arrays: dict[str, NDArray[Any]] = {
         "query": asked,
         "noised": _noised(questions, embedder, rng),
         "domain": domain_features(questions),

@@ -152,7 +152,9 @@ def load_table(path: str | Path) -> OutcomeTable:
     path = Path(path)
     index = path / "table.json"
     if not index.is_file():
-        raise TableError(f"{index}: missing; build a table with `recallgym outcomes build --out {path}`")
+        raise TableError(
+            f"{index}: missing, so no outcome table here; build one with `recallgym outcomes build --out {path}`"
+        )
     try:
         text = index.read_text(encoding="utf-8")
         meta = json.loads(text)

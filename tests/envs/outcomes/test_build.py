@@ -19,7 +19,7 @@ from recallgym.envs.outcomes.check import check_table
 from recallgym.envs.outcomes.plan import BuildConfig
 from recallgym.envs.outcomes.table import RELATIONS, array_names
 
-pytestmark = pytest.mark.xdist_group("reader")
+pytestmark = [pytest.mark.xdist_group("reader"), pytest.mark.usefixtures("reader")]
 
 CONFIG = BuildConfig(name="small", questions=4, pool=3, budget=2, packages=("joblib", "click"), max_same_answer=1.0)
 
