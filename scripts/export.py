@@ -83,7 +83,7 @@ def export_trial(folder: Path, out: Path, *, replace_bundle: bool = False) -> st
 def _identity(table: OutcomeTable) -> dict[str, str | None]:
     """What the policy was trained beside; a computed table (the toy) had no reader and names only itself."""
     stated = table.meta.get("fingerprints", {})
-    indexes = [f"{kind} {stated[f'{kind}_index']}" for kind in ("dense", "sparse") if f"{kind}_index" in stated]
+    indexes = [f"{kind} {stated[f'healthy_{kind}']}" for kind in ("dense", "sparse") if f"healthy_{kind}" in stated]
     found = {name: stated.get(name) for name in IDENTITY}
     return {**found, "index": ", ".join(indexes) or None, "table": table.fingerprint}
 
