@@ -36,15 +36,17 @@ class WandbTracker:
     ) -> None:
         import wandb
 
-        # WANDB_MODE, where set, decides; a key in ~/.netrc counts as a key.
-        offline = not ("WANDB_MODE" in os.environ or os.environ.get("WANDB_API_KEY") or wandb.api.api_key)
+        # A key in ~/.netrc counts as a key. WANDB_MODE decides where it is set; it is passed on, since wandb reads the
+        # environment once a process.
+        has_key = os.environ.get("WANDB_API_KEY") or wandb.api.api_key
+        mode = os.environ.get("WANDB_MODE") or (None if has_key else "offline")
         Path(directory).mkdir(parents=True, exist_ok=True)
         self._run = wandb.init(
             dir=directory,
             project=project,
             name=name,
             config=dict(config or {}),
-            mode="offline" if offline else None,
+            mode=mode,  # type: ignore[arg-type]  # any text stands in the environment; wandb refuses what it does not know
             reinit="create_new",  # several trials may run in one process
             settings=wandb.Settings(silent=True),
         )
