@@ -13,8 +13,8 @@ class Prompt:
         passage: One shown passage; holds ``{passage}``.
         tail: Closes every prompt; may hold ``{question}``. The answer follows it.
         stops: A generated token that holds one of these ends the answer. The default opens the answer with a back
-            quote and stops at the next: a small reader asked without it talks about the question instead (of 42 gold
-            passages it then answers 3, against 24 of 42 so).
+            quote and stops at the next: a small reader asked without it talks about the question instead
+            (docs/decisions.md has the trial's figures).
     """
 
     head: str = "Documentation:\n"
