@@ -54,11 +54,11 @@ class ExactGradient(GradientLearner):
         weight_decay: AdamW's, on the policy.
     """
 
-    steps: int = 81_920
+    steps: int = 40_960
     envs: int = 512
     batch: int = 512
     epochs: int = 4
-    learning_rate: float = 1e-3
+    learning_rate: float = 3e-3
     gamma: float = 0.5
     entropy: float = 0.0
     weight_decay: float = 0.0

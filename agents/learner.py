@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from gymnasium import spaces
 from gymnasium.vector import VectorEnv
 from torch import Tensor
 
@@ -205,6 +206,7 @@ def prepare(env: VectorEnv, env_config: CausalMemoryConfig, policy: Policy, gene
     """
     if not any(parameter.requires_grad for parameter in policy.parameters()):
         raise ValueError(f"{type(policy).__name__} has no parameters to train; use agent=none (or best_constant)")
-    layout = env_config.layout()
+    space = env.single_observation_space
+    assert isinstance(space, spaces.Box)
     sessions = roll(env, acting(policy, env_config.action, generator=generator), seed=0)
-    policy.fit_normaliser(sessions.observations.flatten(0, 1), torch.tensor(layout.low), torch.tensor(layout.high))
+    policy.fit_normaliser(sessions.observations.flatten(0, 1), torch.tensor(space.low), torch.tensor(space.high))

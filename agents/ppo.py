@@ -31,7 +31,8 @@ class PPO(GradientLearner):
         rollout: Steps that each session advances between two updates; with 512 sessions, 4,096 transitions.
         batch: Minibatch size.
         epochs: Passes over a rollout.
-        learning_rate: Adam's, falling linearly to zero as in the paper's Atari runs.
+        learning_rate: Adam's, falling linearly to zero as in the paper's Atari runs. Chosen over 3e-4 on the validation
+            families of the shipped table.
         gamma: Discount. What an action does to later steps, by budget and feedback, soon drowns in their questions.
         gae_lambda: Of generalised advantage estimation (Schulman et al. 2016).
         clip: Clip range of the probability ratio, the paper's.
@@ -43,12 +44,12 @@ class PPO(GradientLearner):
             Stable-Baselines3's default. At -1 a dose is hardly ever drawn low enough to reject anything.
     """
 
-    steps: int = 409_600
+    steps: int = 204_800
     envs: int = 512
     rollout: int = 8
     batch: int = 512
     epochs: int = 4
-    learning_rate: float = 3e-4
+    learning_rate: float = 1e-3
     gamma: float = 0.5
     gae_lambda: float = 0.95
     clip: float = 0.2

@@ -25,13 +25,13 @@ class Reinforce(GradientLearner):
     """One gradient step for each batch of whole sessions, so every step is on-policy.
 
     Attributes:
-        learning_rate: Adam's. Ten times PPO's, since a batch is used once and not for dozens of minibatch steps.
+        learning_rate: Adam's. Three times PPO's, since a batch is used once and not for dozens of minibatch steps.
         gamma: Discount. What an action does to later steps, by budget and feedback, soon drowns in their questions.
         entropy: Weight of the entropy bonus.
         baseline: Width of the baseline's hidden layer.
     """
 
-    steps: int = 1_228_800
+    steps: int = 614_400
     envs: int = 512
     learning_rate: float = 3e-3
     gamma: float = 0.5

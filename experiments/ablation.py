@@ -8,9 +8,10 @@ import yaml
 from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from .compose import ConfigError, compose_config, located, nearest, option_files, resolved
+from .compose import ConfigError, compose_config, located, malformed, option_files, resolved
 from .instruments import INSTRUMENTS
 from .metrics import MEASURES
+from .names import nearest
 
 DIRECTIONS = ("higher", "lower")
 ROLES = ("arm", "floor", "ceiling", "control")
@@ -106,7 +107,8 @@ class Ablation:
         statement: The claim in a sentence.
         base: Overrides that all arms share.
         arms: The variants by name, in the order of the table.
-        seeds: Training seeds 0 to seeds - 1.
+        seeds: Number of training seeds.
+        first_seed: The first of them. Not 0 where results of the first seeds were seen while the arms were chosen.
         evaluation: Changes to the evaluation of all arms; with a ``_target_``, the evaluation itself.
         metric: What the claim is judged by.
         secondary: Further metrics of the same arms.
@@ -126,6 +128,7 @@ class Ablation:
     base: list[str] = field(default_factory=list)
     arms: dict[str, Arm] = field(default_factory=dict)
     seeds: int = 10
+    first_seed: int = 0
     evaluation: dict[str, Any] = field(default_factory=dict)
     metric: Metric = field(default_factory=Metric)
     secondary: list[Metric] = field(default_factory=list)
@@ -196,8 +199,16 @@ def ablation_claims(config_dir: str | Path | None = None) -> dict[str, str]:
     """Returns the claim of every ablation by name."""
     claims: dict[str, str] = {}
     for file in option_files("ablation", config_dir):
-        claims.setdefault(file.stem, str((yaml.safe_load(file.read_text(encoding="utf-8")) or {}).get("claim", "")))
+        claims.setdefault(file.stem, str((_content(file) or {}).get("claim", "")))
     return dict(sorted(claims.items()))
+
+
+def _content(file: Path) -> Any:
+    with file.open(encoding="utf-8") as stream:  # a stream has a name, which an error in it says
+        try:
+            return yaml.safe_load(stream)
+        except yaml.YAMLError as error:
+            raise ConfigError(malformed(error)) from None
 
 
 def _check(ablation: Ablation, option: str) -> None:
@@ -211,6 +222,8 @@ def _check(ablation: Ablation, option: str) -> None:
         raise ConfigError(f"ablation {option}: its name must be that of its file, got {ablation.name!r}")
     if ablation.seeds < 1 or ablation.quick.seeds < 1:
         raise ConfigError(f"ablation {option}: seeds must be at least 1, got {ablation.seeds}, {ablation.quick.seeds}")
+    if ablation.first_seed < 0:
+        raise ConfigError(f"ablation {option}: first_seed must be at least 0, got {ablation.first_seed}")
     if not ablation.delta >= 0:
         raise ConfigError(f"ablation {option}: delta must be at least 0, got {ablation.delta}")
     for arm in ablation.arms.values():

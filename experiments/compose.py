@@ -4,13 +4,13 @@ Whatever is wrong with a configuration is raised as one :class:`ConfigError` of 
 the nearest valid names, so that the command line can print it and exit.
 """
 
-import difflib
 import inspect
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
 from hydra import compose, initialize_config_module
 from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import ConfigCompositionException, HydraException, InstantiationException, MissingConfigException
@@ -19,6 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from .. import conf
+from .names import nearest
 
 CONFIG_MODULE = conf.__name__
 VERSION_BASE = "1.3"
@@ -51,6 +52,8 @@ def compose_config(overrides: Sequence[str] = (), config_dir: str | Path | None 
         raise ConfigError(_first_line(error)) from None
     except OmegaConfBaseException as error:
         raise ConfigError(located(error)) from None
+    except yaml.YAMLError as error:
+        raise ConfigError(malformed(error)) from None
 
 
 def options(group: str, config_dir: str | Path | None = None) -> list[str]:
@@ -97,15 +100,6 @@ def build(config: dict[str, Any], **arguments: Any) -> Any:
         return instantiate(config, _convert_="all", **arguments)
     except InstantiationException as error:
         raise ConfigError(_refused(config, error)) from None
-
-
-def nearest(name: str, valid: Iterable[str], *, shown: int = 3) -> str:
-    """Returns the valid names closest to ``name`` as a phrase, or all of them where none is close."""
-    known = sorted(set(valid))
-    close = difflib.get_close_matches(name, known, n=shown, cutoff=0.5)
-    if close:
-        return f"did you mean {' or '.join(close)}?"
-    return f"valid: {', '.join(known)}" if known else "there are none"
 
 
 def _compose(overrides: Sequence[str], config_dir: str | Path | None) -> DictConfig:
@@ -162,3 +156,11 @@ def located(error: OmegaConfBaseException) -> str:
     """Returns the first line of an error in a configuration, with the key that it is about."""
     where = f"{error.full_key}: " if error.full_key else ""
     return f"{where}{_first_line(error)}"
+
+
+def malformed(error: yaml.YAMLError) -> str:
+    """Returns what is wrong with a YAML file, and where, in one line."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        mark = error.problem_mark
+        return f"{mark.name}, line {mark.line + 1}: not valid YAML: {error.problem}"
+    return f"not valid YAML: {_first_line(error)}"

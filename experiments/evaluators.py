@@ -190,7 +190,8 @@ class NoisedDecisions:
         rows = split_rows(table, "validation")
         effects = main_effects(table, rows)
         reject = float((effects[np.abs(effects) >= self.margin] < 0).mean())
-        return float(np.quantile(_masks(policy, torch.from_numpy(observe(rows))), reject))
+        # A mask that occurs, not a value between two: then masks that order alike are cut alike on any other query.
+        return float(np.quantile(_masks(policy, torch.from_numpy(observe(rows))), reject, method="higher"))
 
 
 def session_records(played: Sessions, table: OutcomeTable) -> Records:

@@ -31,7 +31,7 @@ class Plan:
     @property
     def seeds(self) -> list[int]:
         """Seeds of every arm."""
-        return list(range(self.ablation.seeds))
+        return _seeds(self.ablation)
 
     @property
     def distinct(self) -> list[Trial]:
@@ -61,7 +61,8 @@ def plan(
     """
     trials: dict[tuple[str, str, int], Trial] = {}
     if any(override.startswith("seed=") for override in overrides):
-        raise ConfigError(f"an ablation has seeds 0 to {ablation.seeds - 1} for every arm; say how many with --seeds")
+        seeds = _seeds(ablation)
+        raise ConfigError(f"an ablation has seeds {seeds[0]} to {seeds[-1]} for every arm; say how many with --seeds")
     shared = [*(ablation.quick.overrides if quick else []), *overrides]
     unused = {override for override in [*ablation.base, *shared] if not _chooses(override)}
 
@@ -75,7 +76,7 @@ def plan(
         unused -= set(own)
         config = compose_config(own, config_dir)
         replayed = compose_config([*own, *arm.replay], config_dir) if arm.replay else None
-        for seed in range(ablation.seeds):
+        for seed in _seeds(ablation):
             config.seed = seed
             settings = resolved(config)
             env = None if replayed is None else resolved(replayed)["env"]
@@ -89,6 +90,10 @@ def plan(
         raise ConfigError(f"no arm of {ablation.name} has what these override: {', '.join(sorted(unused))}")
     first = next(iter(trials.values()))
     return Plan(ablation, trials, str(first.evaluation.get("split", "test")), first.env)
+
+
+def _seeds(ablation: Ablation) -> list[int]:
+    return list(range(ablation.first_seed, ablation.first_seed + ablation.seeds))
 
 
 def _own_overrides(

@@ -11,7 +11,6 @@ A rename is atomic, so what stands in ``fits`` or ``trials`` is complete. Two sw
 staging directories of their own, and the first to finish wins; the other's copy is the same and is dropped.
 """
 
-import hashlib
 import json
 import shutil
 import tempfile
@@ -23,6 +22,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..backends.storage import file_digest
 
 STALE_SECONDS = 24 * 3600  # a staging directory this old belongs to a process that was killed
 
@@ -93,7 +94,7 @@ class Store:
             # Not compressed: that would take longer than scheduling and storing a trial together.
             compact = {name: _compact(values) for name, values in records.items()}
             np.savez(staging / "records.npz", allow_pickle=False, **compact)
-            entry = {**result, "hash": identity, "records_sha256": file_sha256(staging / "records.npz")}
+            entry = {**result, "hash": identity, "records_sha256": file_digest(staging / "records.npz")}
             write_json(staging / "result.json", entry)
 
     def read_trial(self, identity: str) -> Finished:
@@ -104,7 +105,7 @@ class Store:
         """
         result = self.read_result(identity)
         path = self.trial_dir(identity) / "records.npz"
-        if not path.is_file() or file_sha256(path) != result["records_sha256"]:
+        if not path.is_file() or file_digest(path) != result["records_sha256"]:
             raise StoreError(f"{path}: missing or damaged; delete {path.parent} and repeat the command")
         with np.load(path, allow_pickle=False) as arrays:
             return Finished(result, dict(arrays))
@@ -152,7 +153,7 @@ class Store:
         folder = self.fit_dir(identity)
         entry = read_json(folder / "fit.json")
         policy = folder / "policy.pt"
-        if not policy.is_file() or file_sha256(policy) != entry.get("policy_sha256"):
+        if not policy.is_file() or file_digest(policy) != entry.get("policy_sha256"):
             raise StoreError(f"{policy}: missing or damaged; delete {folder} and repeat the command")
         return entry
 
@@ -192,8 +193,3 @@ def _compact(values: NDArray[Any]) -> NDArray[Any]:
     if values.dtype.kind in "iu" and values.size:
         return values.astype(np.result_type(*map(np.min_scalar_type, (values.min(), values.max()))))
     return values
-
-
-def file_sha256(path: Path) -> str:
-    """Returns the SHA-256 of a file, in hexadecimal."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -24,11 +24,12 @@ from hydra.utils import get_object
 
 from .. import __version__
 from ..agents.learner import FitResult
+from ..backends.storage import file_digest
 from ..envs.outcomes.table import OutcomeTable
 from ..policies.base import Policy
 from .compose import ConfigError, build
 from .sources import source_digest
-from .store import Records, Store, file_sha256, write_json
+from .store import Records, Store, write_json
 
 STAGES = 1
 """Version of what this module computes; part of every identity, since the digests do not cover this module."""
@@ -162,7 +163,7 @@ def ensure_fit(store: Store, trial: Trial, **options: Any) -> Policy:
                     "steps": fitted.steps,
                     "seconds": fitted.seconds,
                     "curve": fitted.curve,
-                    "policy_sha256": file_sha256(staging / "policy.pt"),
+                    "policy_sha256": file_digest(staging / "policy.pt"),
                     **provenance(),
                 },
             )

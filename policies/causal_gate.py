@@ -35,11 +35,15 @@ class CausalGate(Policy):
     bits that are kept the order is that of the scores whatever alpha is, so learners of bits leave it as it was.
 
     Blocks that describe the query or the session enter the published network, and ``memory`` only addresses the bank
-    head. Blocks that describe one candidate each (``ranks``, ``content``; the source forbids both, they are for
-    comparison) enter one small scorer whose weights all candidates share, and whose output is added to their logits.
-    The published flat network over them would have to learn N times that a matching name matters, once for each place
-    in the pool, from a table of a few hundred questions. The scorer sees the hidden layer too, so that what the gate
-    knows about the query and the session can change how a candidate is judged.
+    head. Each block is divided by the square root of its width, so that the 384 numbers of a query do not drown the two
+    of the feedback and are not learned by heart before anything else is learned.
+
+    Blocks that describe one candidate each (``ranks``, ``content``; the source forbids both, they are for comparison)
+    enter one small scorer whose weights all candidates share, and whose output is added to their logits. The published
+    flat network over them would have to learn N times that a matching name matters, once for each place in the pool,
+    from a table of a few hundred questions. The scorer sees the hidden layer too, so that what the gate knows about the
+    query and the session can change how a candidate is judged, and the mean over the pool, because what counts is how
+    a candidate compares with the others.
 
     Args:
         blocks: Name and size of each observation block, in order; they alone decide what the gate sees.
@@ -65,6 +69,8 @@ class CausalGate(Policy):
         ValueError: An unknown option, a bank head without a ``memory`` block and a bank size, a per-candidate block
             whose size is no multiple of N, or no block at all that describes the query or the session.
     """
+
+    balance: Tensor
 
     def __init__(
         self,
@@ -116,6 +122,8 @@ class CausalGate(Policy):
             )
 
         self.normaliser = Normaliser(self.observation_size)
+        widths = [_width(self._slices[name]) for name in self._context]
+        self.register_buffer("balance", torch.cat([torch.full((width,), width**-0.5) for width in widths]))
         self.alpha = nn.Parameter(torch.tensor(float(alpha)))
         with torch.random.fork_rng(devices=[]):  # layers draw from the global generator: leave it as it was
             torch.manual_seed(seed)
@@ -159,7 +167,7 @@ class CausalGate(Policy):
     def pre_activation(self, observation: Tensor) -> Tensor:
         """Returns z (B, N+1): the network's outputs for the candidates, then for searching."""
         x = self.normaliser(observation)
-        context = torch.cat([x[:, self._slices[name]] for name in self._context], -1)
+        context = torch.cat([x[:, self._slices[name]] for name in self._context], -1) * self.balance
         hidden = functional.gelu(self.hidden(context))  # (B, H)
         z = self.output(hidden)  # (B, N+1), or (B, 1) beside a bank
         if self.bank is not None:

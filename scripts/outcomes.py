@@ -58,5 +58,5 @@ def build_with_progress(config: BuildConfig, out: Path, workers: int) -> Outcome
         config,
         out,
         workers=workers,
-        progress=lambda done, total, left: bar(done / total, f"row {done} of {total}", left),
+        progress=lambda done, total, left: bar(done / total, f"question {done} of {total}", left),
     )

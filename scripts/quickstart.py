@@ -72,7 +72,7 @@ def train(plan: Plan, store: Store) -> Path:
     for seed, trial in trials.items():
         _say("Training", f"a causal gate with PPO, {trial.agent['steps']:,} steps, seed {seed}")
         ensure_trained(store, trial)
-    return store.trial_dir(trials[0].hash)
+    return store.trial_dir(trials[plan.seeds[0]].hash)
 
 
 def build_live_table(folder: Path) -> Path:

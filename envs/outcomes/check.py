@@ -9,6 +9,8 @@ import numpy as np
 from ...backends.corpora.apidocs import Corpus, installed_version, load_apidocs
 from ...backends.corpora.outdated import outdate
 from ...backends.corpora.records import Document, Question
+from ...backends.interventions.scores import top_k
+from ...backends.interventions.sets import bit_codes
 from ...backends.readers.prompt import Prompt
 from ...backends.readers.reader import Reader
 from .table import RELATIONS, SPLITS, OutcomeTable, load_table
@@ -28,8 +30,7 @@ def describe(table: OutcomeTable) -> list[str]:
         f"{meta['name']}: {table.questions} questions x {table.conditions} conditions "
         f"({', '.join(meta['conditions'])}), {len(table.sets)} reading sets of at most {table.budget} "
         f"of {table.pool} candidates",
-        f"reader {meta['reader']['name']} ({meta['reader']['dtype']}, {meta['reader']['fingerprint'][:12]}), "
-        f"{meta['reader_calls']} reading sets scored in {meta['seconds']:.0f} processor seconds",
+        *_reader_lines(meta),
         f"fingerprint {table.fingerprint}",
     ]
     for code, split in enumerate(SPLITS):
@@ -54,8 +55,18 @@ def describe(table: OutcomeTable) -> list[str]:
 
 def keep_all_columns(table: OutcomeTable) -> np.ndarray:
     """Returns (R,) the column of the unmasked reading: the top k by the first retriever's score."""
-    top = np.argsort(-table.scores[:, :, 0], axis=1, kind="stable")[:, : table.budget]
-    return table.lookup[(1 << top).sum(1)]
+    return table.lookup[bit_codes(top_k(table.scores[:, :, 0], table.budget))]
+
+
+def _reader_lines(meta: dict[str, Any]) -> list[str]:
+    """Who answered and what it cost; nothing for a toy table, whose outcomes are computed."""
+    if "reader" not in meta:
+        return []
+    reader = meta["reader"]
+    return [
+        f"reader {reader['name']} ({reader['dtype']}, {reader['fingerprint'][:12]}), "
+        f"{meta['reader_calls']} reading sets scored in {meta['seconds']:.0f} processor seconds"
+    ]
 
 
 @dataclass
@@ -156,10 +167,15 @@ def _rescore(
     if not len(whole):
         report.unchecked.append("outcomes: no pool could be extracted whole")
         return
-    settings = table.meta["reader"]
+    settings, limits = table.meta["reader"], table.meta["limits"]
     try:
         reader = Reader.load(
-            settings["name"], dtype=settings["dtype"], device=device, prompt=Prompt.from_dict(table.meta["prompt"])
+            settings["name"],
+            dtype=settings["dtype"],
+            device=device,
+            prompt=Prompt.from_dict(table.meta["prompt"]),
+            max_passage_tokens=limits["passage_tokens"],
+            max_new_tokens=limits["new_tokens"],
         )
     except (FileNotFoundError, OSError) as error:
         report.unchecked.append(f"outcomes: {error}")

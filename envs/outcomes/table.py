@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...backends.interventions.sets import reading_sets, set_lookup
+from ...backends.storage import file_digest
 
 FORMAT = "recallgym-outcome-table"
 FORMAT_VERSION = 1
@@ -128,7 +129,7 @@ class OutcomeTable:
         for name in array_names():
             array = np.ascontiguousarray(getattr(self, name))
             np.save(path / f"{name}.npy", array)
-            digest = hashlib.sha256((path / f"{name}.npy").read_bytes()).hexdigest()
+            digest = file_digest(path / f"{name}.npy")
             meta["arrays"][name] = {"sha256": digest, "shape": list(array.shape), "dtype": str(array.dtype)}
         meta["fingerprint"] = _fingerprint(meta)
         (path / "table.json").write_text(_canonical(meta), encoding="utf-8")
@@ -171,7 +172,7 @@ def load_table(path: str | Path) -> OutcomeTable:
         file = path / f"{name}.npy"
         if not file.is_file():
             raise TableError(f"{file}: missing")
-        if hashlib.sha256(file.read_bytes()).hexdigest() != entry["sha256"]:
+        if file_digest(file) != entry["sha256"]:
             raise TableError(f"{file}: checksum differs from table.json; the file is truncated or edited")
         arrays[name] = np.load(file, mmap_mode="r")
     return OutcomeTable(**arrays, meta=meta)

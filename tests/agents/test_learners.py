@@ -15,9 +15,9 @@ from recallgym.agents.reinforce import Reinforce
 from recallgym.policies import KeepAll
 
 LEARNERS = {
-    "ppo": PPO(steps=98_304, envs=256, learning_rate=1e-3),
+    "ppo": PPO(steps=98_304, envs=256),
     "reinforce": Reinforce(steps=245_760, envs=256),
-    "exact": ExactGradient(steps=8_192, envs=128, batch=256, learning_rate=3e-3),
+    "exact": ExactGradient(steps=16_384, envs=128, batch=256),
 }
 SHORT = {
     "ppo": PPO(steps=3 * 512, envs=64, batch=128, validate_every=2, validation_sessions=16),
@@ -75,7 +75,7 @@ def test_ppo_learns_doses_and_alpha_where_the_environment_takes_weights(open_env
     weights = replace(open_env, action="weights")
     gate = make_gate(weights)
     before = evaluate(gate, weights, sessions=128)["reward"].mean()
-    learner = replace(LEARNERS["ppo"], steps=32_768)
+    learner = replace(LEARNERS["ppo"], steps=65_536)
     result = learner.fit(weights, gate, seed=0)
     assert evaluate(result.policy, weights, sessions=128)["reward"].mean() > before + 0.1
     assert result.policy.alpha != 0.5

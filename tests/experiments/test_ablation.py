@@ -15,7 +15,7 @@ from recallgym.experiments.trial import load_table
 def test_every_ablation_composes_all_its_trials(name, toy_path):
     ablation = replace(load_ablation(name), seeds=2)
     planned = plan(ablation, overrides=[f"env.table={toy_path}"], quick=True)
-    assert {(arm, seed) for _, arm, seed in planned.trials} == {(a, s) for a in ablation.arms for s in (0, 1)}
+    assert {(arm, seed) for _, arm, seed in planned.trials} == {(a, s) for a in ablation.arms for s in planned.seeds}
     assert planned.split == "test"
     assert all(trial.env["split"] == "train" for trial in planned.distinct)
 
@@ -65,6 +65,7 @@ def test_published_figures_that_several_ablations_test_must_be_named(tmp_path):
         (("name",), "other", "name must be that of its file"),
         (("seeds",), 0, "seeds must be at least 1"),
         (("seeds",), "many", "seeds"),
+        (("first_seed",), -1, "first_seed must be at least 0"),
         (("delta",), -1.0, "delta must be at least 0"),
         (("delta",), None, "delta"),
         (("arms", "hard"), {"role": "hero"}, "unknown role 'hero'"),
@@ -110,6 +111,13 @@ def test_a_choice_of_the_user_is_the_arms_base(toy_path, config_dir):
     assert agents["keep_all"] != agents["hard"]
     with pytest.raises(ConfigError, match="--seeds"):
         plan(load_ablation("tiny", config_dir), overrides=["seed=3"], config_dir=config_dir)
+
+
+def test_an_ablation_may_start_at_another_seed_than_0(toy_path, config_dir):
+    ablation = replace(load_ablation("tiny", config_dir), first_seed=7, seeds=2)
+    planned = plan(ablation, overrides=[f"env.table={toy_path}"], config_dir=config_dir)
+    assert planned.seeds == [7, 8]
+    assert {trial.seed for trial in planned.distinct} == {7, 8}
 
 
 @pytest.mark.parametrize("override", ["agent.stepz=99", "agent.gamma_typo=1"])

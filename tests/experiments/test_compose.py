@@ -1,6 +1,7 @@
 import pytest
 
-from recallgym.experiments.compose import ConfigError, build, compose_config, keys_of, nearest, options, resolved
+from recallgym.experiments.ablation import find_ablation
+from recallgym.experiments.compose import ConfigError, build, compose_config, keys_of, options, resolved
 
 ENV = "recallgym.envs.causal_memory.CausalMemoryConfig"
 
@@ -73,6 +74,15 @@ def test_what_cannot_be_built_is_said_in_one_line(config, said):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("group", ["agent", "ablation"])
+def test_a_file_that_is_no_yaml_is_named_with_its_line(group, tmp_path):
+    (tmp_path / group).mkdir()
+    (tmp_path / group / "mine.yaml").write_text("name: [1\nclaim: {")
+    with pytest.raises(ConfigError, match=r"mine\.yaml, line 2: not valid YAML") as caught:
+        compose_config(["agent=mine"], tmp_path) if group == "agent" else find_ablation("mine", tmp_path)
+    assert "\n" not in str(caught.value)
+
+
 def test_missing_values_are_refused():
     config = compose_config(["env.table=???"])
     with pytest.raises(ConfigError, match="table"):
@@ -82,8 +92,3 @@ def test_missing_values_are_refused():
 def test_keys_are_all_that_an_override_may_name():
     keys = keys_of(compose_config())
     assert {"agent", "agent.steps", "env.threshold.base", "seed"} <= keys
-
-
-def test_nearest_lists_everything_where_nothing_is_near():
-    assert nearest("qqq", ["b", "a"]) == "valid: a, b"
-    assert nearest("qqq", []) == "there are none"

@@ -81,7 +81,7 @@ def test_a_threshold_decides_by_the_mask_and_leaves_the_search_bit_alone():
 def test_the_bank_head_gives_what_the_full_linear_layer_would_give_at_the_retrieved_memories():
     gate = make(BANK, head="bank", bank_size=11)
     x = observe(gate)
-    inputs = gate.normaliser(x)[:, :12]
+    inputs = gate.normaliser(x)[:, :12] * gate.balance
     hidden = torch.nn.functional.gelu(gate.hidden(inputs))
     memory = x[:, -POOL:].long()
     torch.testing.assert_close(gate(x)[:, :POOL], gate.bank(hidden).gather(1, memory))
@@ -108,10 +108,16 @@ def test_the_shared_scorer_follows_its_candidates_when_they_change_places():
     for name, width in (("ranks", 4), ("content", FEATURES)):
         part = gate._slices[name]
         moved[:, part] = x[:, part].unflatten(1, (POOL, width))[:, order].flatten(1)
-    hidden = torch.nn.functional.gelu(gate.hidden(gate.normaliser(x)[:, :12]))
+    hidden = torch.nn.functional.gelu(gate.hidden(gate.normaliser(x)[:, :12] * gate.balance))
     placed = gate.output(hidden)
     torch.testing.assert_close((gate(moved) - placed)[:, :POOL], (gate(x) - placed)[:, order])
     torch.testing.assert_close(gate(moved)[:, POOL], gate(x)[:, POOL])
+
+
+def test_every_block_enters_the_hidden_layer_with_the_same_weight_whatever_its_width():
+    gate = CausalGate(blocks=(("query", 400), ("feedback", 2), ("budget", 2)), pool=POOL, budget=BUDGET)
+    squares = (gate.balance**2).split([400, 2, 2])
+    torch.testing.assert_close(torch.stack([part.sum() for part in squares]), torch.ones(3))
 
 
 def test_the_rank_head_ignores_the_memory_block():

@@ -18,6 +18,13 @@ def test_check_says_what_holds_and_what_could_not_be_checked(saved, capsys):
     assert "could not check: passages and outcomes" in out
 
 
+def test_info_of_a_toy_table_speaks_of_no_reader(saved, capsys):
+    assert main(["outcomes", "info", str(saved)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("toy: ")
+    assert "reader" not in out
+
+
 def test_info_of_the_table_that_comes_with_the_package(capsys):
     assert main(["outcomes", "info", "apidocs"]) == 0
     out = capsys.readouterr().out
