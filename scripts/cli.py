@@ -75,6 +75,11 @@ COMMANDS = {
         "recallgym outcomes info apidocs",
         "outcomes:info",
     ),
+    "outcomes orders": Command(
+        "say how much the order of the shown passages alone moves the outcome",
+        "recallgym outcomes orders apidocs --questions 50",
+        "outcomes:orders",
+    ),
     "outcomes check": Command(
         "recompute a sample of an outcome table from the installed packages",
         "recallgym outcomes check apidocs --sample 5",
@@ -131,6 +136,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         Exit code: 0, 1 where something was checked and failed, 2 on bad input, 130 when interrupted.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # bars of a second each, beside our own
     debug = "--debug" in arguments
     if debug:
         arguments.remove("--debug")

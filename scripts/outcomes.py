@@ -6,6 +6,7 @@ from pathlib import Path
 from ..envs.outcomes import load_table, shipped_table_path
 from ..envs.outcomes.build import build_table
 from ..envs.outcomes.check import check_table, describe
+from ..envs.outcomes.orders import audit_orders
 from ..envs.outcomes.plan import BuildConfig
 from ..envs.outcomes.table import OutcomeTable
 from ..experiments.compose import build as build_object
@@ -43,6 +44,25 @@ def check(parser: argparse.ArgumentParser, arguments: list[str]) -> int:
     report = check_table(_folder(args.table), sample=args.sample, device=args.device)
     print("\n".join(report.lines()))
     return 0 if report.ok else 1
+
+
+def orders(parser: argparse.ArgumentParser, arguments: list[str]) -> int:
+    """Scores every order of every reading set of some questions, and prints what order alone does."""
+    parser.add_argument("table", metavar="TABLE", help="a folder, or the name of a table that comes with the package")
+    parser.add_argument("--questions", type=int, default=50, metavar="N", help="questions, half a minute each [50]")
+    parser.add_argument("--device", default="cpu", help="torch device of the reader [cpu]")
+    args = parser.parse_args(arguments)
+    if args.questions < 1:
+        raise UsageError(f"--questions must be at least 1, got {args.questions}")
+    bar = Bar()
+    audit = audit_orders(
+        load_table(_folder(args.table)),
+        questions=args.questions,
+        device=args.device,
+        progress=lambda done, total: bar(done / total, f"question {done} of {total}"),
+    )
+    print("\n".join(audit.lines()))
+    return 0
 
 
 def _folder(table: str) -> Path:

@@ -13,7 +13,7 @@ from ...backends.interventions.scores import top_k
 from ...backends.interventions.sets import bit_codes
 from ...backends.readers.prompt import Prompt
 from ...backends.readers.reader import Reader
-from .table import RELATIONS, SPLITS, OutcomeTable, load_table
+from .table import RELATIONS, SPLITS, OutcomeTable, TableError, load_table
 
 TOLERANCE = 1e-3  # nats a token; float32 on another processor
 
@@ -122,6 +122,28 @@ def passage_texts(table: OutcomeTable) -> dict[int, str]:
     return _texts(table, CheckReport())
 
 
+def recorded_reader(table: OutcomeTable, device: str = "cpu") -> Reader:
+    """Loads the reader that a table was made with, under the prompt and the limits that it records.
+
+    Raises:
+        TableError: What is installed under that name is another reader.
+        FileNotFoundError: It is not installed.
+    """
+    settings, limits = table.meta["reader"], table.meta["limits"]
+    reader = Reader.load(
+        settings["name"],
+        dtype=settings["dtype"],
+        device=device,
+        prompt=Prompt.from_dict(table.meta["prompt"]),
+        max_passage_tokens=limits["passage_tokens"],
+        max_new_tokens=limits["new_tokens"],
+    )
+    if reader.fingerprint != settings["fingerprint"]:
+        recorded = settings["fingerprint"][:12]
+        raise TableError(f"the installed reader is {reader.fingerprint[:12]}, the table was made with {recorded}")
+    return reader
+
+
 def _texts(table: OutcomeTable, report: CheckReport) -> dict[int, str]:
     packages = table.meta["packages"]
     for package, version in packages.items():
@@ -167,21 +189,10 @@ def _rescore(
     if not len(whole):
         report.unchecked.append("outcomes: no pool could be extracted whole")
         return
-    settings, limits = table.meta["reader"], table.meta["limits"]
     try:
-        reader = Reader.load(
-            settings["name"],
-            dtype=settings["dtype"],
-            device=device,
-            prompt=Prompt.from_dict(table.meta["prompt"]),
-            max_passage_tokens=limits["passage_tokens"],
-            max_new_tokens=limits["new_tokens"],
-        )
-    except (FileNotFoundError, OSError) as error:
+        reader = recorded_reader(table, device)
+    except (TableError, OSError) as error:
         report.unchecked.append(f"outcomes: {error}")
-        return
-    if reader.fingerprint != settings["fingerprint"]:
-        report.unchecked.append(f"outcomes: the installed reader is {reader.fingerprint[:12]}, not the recorded one")
         return
     rows = np.random.default_rng(seed).choice(whole, size=min(sample, len(whole)), replace=False)
     worst = 0.0

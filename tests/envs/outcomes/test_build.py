@@ -15,7 +15,8 @@ import pytest
 from recallgym.backends.readers.reader import Reader
 from recallgym.envs.outcomes import OutcomeTable, TableError, load_table
 from recallgym.envs.outcomes.build import build_table
-from recallgym.envs.outcomes.check import check_table
+from recallgym.envs.outcomes.check import check_table, passage_texts, recorded_reader
+from recallgym.envs.outcomes.orders import audit_orders, score_orders
 from recallgym.envs.outcomes.plan import BuildConfig
 from recallgym.envs.outcomes.table import RELATIONS, array_names
 
@@ -146,3 +147,35 @@ def test_tabular_and_live_sessions_are_equal_on_real_reader_outputs(built: Path,
             assert one[2:4] == other[2:4]
             assert one[4]["set"] == other[4]["set"]
             ended = one[2]
+
+
+def test_every_order_of_a_set_is_scored_as_the_reader_scores_it_and_the_tables_own_comes_first(
+    built: Path, reader: Reader
+) -> None:
+    table = load_table(built)
+    row, question = 0, table.meta["questions"][0]
+    texts = passage_texts(table)
+    pool = [texts[i] for i in table.passage[row]]
+    orders = score_orders(recorded_reader(table), question["text"], question["answer"], pool, table)
+    assert sorted(orders.u_ref) == list(range(len(table.sets)))
+    for column, values in orders.u_ref.items():
+        assert values[0] == pytest.approx(table.u_ref[row, column], abs=1e-4)
+        assert orders.exact_match[column][0] == table.exact_match[row, column]
+    turned = reader.score(question["text"], question["answer"], [pool[2], pool[0]], np.ones((1, 2), dtype=bool))
+    assert orders.u_ref[int(table.lookup[0b101])][1] == pytest.approx(float(turned.u_ref[0]), abs=1e-4)
+
+
+def test_the_audit_of_orders_counts_its_questions(built: Path) -> None:
+    calls: list[tuple[int, int]] = []
+    audit = audit_orders(load_table(built), questions=2, progress=lambda done, total: calls.append((done, total)))
+    assert audit.questions == 2
+    assert calls == [(1, 2), (2, 2)]
+    assert audit.order_sd > 0
+    assert audit.set_sd > 0
+
+
+def test_a_table_of_another_reader_is_not_scored_again(built: Path) -> None:
+    table = load_table(built)
+    table.meta["reader"] |= {"fingerprint": "0" * 64}
+    with pytest.raises(TableError, match="the table was made with 000000000000"):
+        recorded_reader(table)
