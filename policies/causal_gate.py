@@ -61,7 +61,7 @@ class CausalGate(Policy):
         scorer: Width of the shared scorer, used only where ``ranks`` or ``content`` is observed.
         keep: Probability with which the untrained gate keeps each candidate. Near one half its draws are nearly uniform
             masks, the design that tells every candidate's effect best, while its decision is still to keep them all.
-            From 0.75 PPO stopped at 86 to 92% of a toy table's optimum, which it reached from one half.
+            From 0.75 PPO stopped short of a toy table's optimum, which it reached from one half.
         search: Probability with which it searches. High, since the keep-bits of a step without a search teach nothing.
         seed: Seed of the initial weights.
 
