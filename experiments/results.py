@@ -48,11 +48,28 @@ class Evaluations:
     def __init__(self, plan: Plan, store: Store) -> None:
         self.plan = plan
         self.table = load_table(plan.env)
-        self._records = {trial.hash: store.read_trial(trial.hash).records for trial in plan.distinct}
+        finished = {trial.hash: store.read_trial(trial.hash) for trial in plan.distinct}
+        self._records = {trial: found.records for trial, found in finished.items()}
+        self._results = [found.result for found in finished.values()]
 
     def records(self, metric: str, arm: str) -> list[Records]:
         """Returns the records that a metric of an arm is computed from, one for each seed."""
         return [self._records[self.plan.trials[metric, arm, seed].hash] for seed in self.plan.seeds]
+
+    def cost(self) -> dict[str, Any]:
+        """Returns what the trials took, whenever they ran, and what had gone into the outcome table before."""
+        fits = {result["fit"]: result for result in self._results}.values()
+        trained = [result for result in fits if result["steps"]]
+        return {
+            "policies_trained": len(trained),
+            "environment_steps": sum(result["steps"] for result in trained),
+            "training_s": round(sum(result["seconds"]["fit"] for result in trained), 1),
+            "evaluation_s": round(sum(result["seconds"]["evaluate"] for result in self._results), 1),
+            "reader_calls": sum(result["reader_calls"] for result in self._results),
+            "tokens_shown": sum(result["tokens_shown"] for result in self._results),
+            "table_reader_calls": self.table.meta.get("reader_calls", 0),  # a toy table is computed: it has neither
+            "table_s": self.table.meta.get("seconds", 0.0),
+        }
 
     def scores(self, metric: Metric, arm: str, units: NDArray[np.bool_] | None = None) -> Scores:
         """Returns the scores of an arm.
@@ -154,6 +171,7 @@ def compute(plan: Plan, store: Store, command: str, duration_s: float) -> dict[s
             "table": evaluations.table.fingerprint,
             "trials": identity(sorted(trial.hash for trial in plan.distinct)),
         },
+        "cost": evaluations.cost(),
         "command": command,
         "duration_s": round(duration_s, 1),
     }

@@ -83,8 +83,19 @@ def markdown(table: Table) -> str:
     lines += [
         "",
         f"Seeds: {seeds}. Outcome table: `{table['fingerprints']['table'][:16]}`.",
+        "",
+        _cost(table["cost"]),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _cost(cost: dict[str, Any]) -> str:
+    return (
+        f"Cost: {cost['policies_trained']} policies trained for {cost['environment_steps']:,} environment steps in "
+        f"{cost['training_s']:,.0f} s, evaluations {cost['evaluation_s']:,.0f} s, on one thread each; "
+        f"reader calls {cost['reader_calls']:,}, context tokens shown {cost['tokens_shown']:,}. The outcome table that "
+        f"was replayed had taken {cost['table_reader_calls']:,} reader calls and {cost['table_s']:,.0f} s."
+    )
 
 
 def latex(table: Table) -> str:

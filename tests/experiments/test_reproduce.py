@@ -37,6 +37,8 @@ def done(settings, tmp_path_factory):
 def strip(path):
     table = json.loads(path.read_text(encoding="utf-8"))
     table.pop("duration_s")
+    for name in ("training_s", "evaluation_s"):
+        table["cost"].pop(name)
     return table
 
 
@@ -67,6 +69,17 @@ def test_the_numbers_of_a_table_are_consistent(done):
     assert [c["p_holm"] for c in table["comparisons"]] == pytest.approx(holm([c["p"] for c in table["comparisons"]]))
     assert arms["keep_all"]["iqm"] == 0
     assert arms["oracle"]["iqm"] >= max(arm["iqm"] for arm in table["arms"]) - 1e-6
+
+
+def test_a_table_says_what_it_cost_and_counts_a_shared_fit_once(done):
+    result, folder = done
+    cost = result.table["cost"]
+    assert cost["policies_trained"] == 3  # one a seed: soft replays the masks of hard
+    assert cost["environment_steps"] == 3 * 1024
+    assert cost["training_s"] > 0
+    assert cost["reader_calls"] == 0  # outcomes are replayed
+    assert cost["tokens_shown"] > 0
+    assert "3 policies trained for 3,072 environment steps" in (folder / "out" / "tiny.md").read_text(encoding="utf-8")
 
 
 def test_a_metric_that_holds_by_definition_is_not_tested_and_has_its_published_figures(done):
