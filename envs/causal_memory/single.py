@@ -95,6 +95,10 @@ class CausalMemoryEnv(gym.Env[NDArray[np.float32], NDArray]):
     shared. Actions do not change which questions come. With `switch` at 1/2 (two conditions) and `token_budget=None`
     what remains is a contextual bandit, and a discount of 0 loses nothing.
 
+    On the shipped table it is nearly that at the default prices, too: three passages are worth reading under both
+    conditions, and a session seldom runs out of tokens. At `token_price=4` one passage pays under one condition only,
+    so that knowing it is worth something; ablation C14 is judged there.
+
     ## Arguments
     The fields of :class:`~recallgym.envs.causal_memory.config.CausalMemoryConfig`, as keywords:
 
