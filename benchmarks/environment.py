@@ -3,8 +3,8 @@
     python benchmarks/environment.py [--table apidocs] [--width 1024] [--seconds 1]
 
 The three are interleaved and each takes the best of its rounds, so that the ratios hold on a busy machine. Without
---table a computable table with 384-dimensional queries stands in for the shipped one; with it, how long it takes to load
-is measured, too. Ends in one JSON line.
+--table a computable table with 384-dimensional queries stands in for the shipped one; with it, loading is timed, too.
+Ends in one JSON line.
 """
 
 import argparse
