@@ -1,6 +1,7 @@
 """A report over several tables: one line a claim, the tests corrected over all of them, and every figure."""
 
 import html
+import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,7 +9,6 @@ from typing import Any
 
 from .figures import write_figures
 from .statistics import benjamini_hochberg
-from .store import read_json
 from .tables import Table, heading, number, p_value
 
 REQUIRED = ("name", "claim", "statement", "metric", "unit", "arms", "comparisons", "primary", "verdict", "explanation")
@@ -26,8 +26,13 @@ def load_tables(paths: Sequence[str | Path]) -> list[dict[str, Any]]:
     """
     tables = []
     for path in paths:
-        table = read_json(Path(path))
-        lacking = [key for key in REQUIRED if key not in table]
+        try:
+            table = json.loads(Path(path).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise ReportError(f"{path}: no such file; `recallgym reproduce` makes one") from None
+        except ValueError as error:
+            raise ReportError(f"{path}: not the JSON of a table ({error})") from None
+        lacking = [key for key in REQUIRED if not isinstance(table, dict) or key not in table]
         if lacking:
             raise ReportError(f"{path}: not the JSON of a table; it has no {', '.join(lacking)}")
         tables.append(table)

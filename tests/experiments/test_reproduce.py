@@ -233,8 +233,19 @@ def test_a_report_corrects_over_its_primary_contrasts_and_brings_its_figures(don
     assert "Results &lt;1&gt;" in pages[1].read_text(encoding="utf-8")
 
 
-def test_a_file_that_is_no_table_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"name": "x"}', "not the JSON of a table; it has no claim"),
+        ("[1]", "not the JSON of a table; it has no name"),
+        ("name: x", "not the JSON of a table"),
+        (None, "no such file"),
+    ],
+)
+def test_a_file_that_is_no_table_is_refused_and_nobody_is_told_to_delete_it(content, said, tmp_path):
     path = tmp_path / "x.json"
-    path.write_text('{"name": "x"}', encoding="utf-8")
-    with pytest.raises(ReportError, match=r"x\.json: not the JSON of a table; it has no claim"):
+    if content is not None:
+        path.write_text(content, encoding="utf-8")
+    with pytest.raises(ReportError, match=rf"x\.json: {said}") as caught:
         write_report([path], tmp_path)
+    assert "delete" not in str(caught.value)
