@@ -52,4 +52,11 @@ def _evaluate(store: Store, trial: Trial) -> None:
     rows = [(name.replace("_", " "), interval_text(interval)) for name, interval in held_out(store, [trial]).items()]
     split = trial.evaluation.get("split", "test")
     print(f"\n{grid((f'on the {split} split', 'mean, 95% interval over families'), rows)}\n")
+    result = store.read_result(trial.hash)
+    seconds = result["seconds"]
+    print(
+        f"cost: training {result['steps']:,} environment steps in {seconds['fit']:.0f} s, evaluation "
+        f"{seconds['evaluate']:.1f} s; context tokens shown {result['tokens_shown']:,}, reader calls "
+        f"{result['reader_calls']:,}"
+    )
     print(f"evaluated: {store.trial_dir(trial.hash)}")

@@ -48,7 +48,9 @@ def test_evaluate_takes_the_trained_policy_to_other_sessions(trained, tmp_path, 
     shutil.copytree(trained, tmp_path / "store")
     arguments = [*SMALL, f"run.dir={tmp_path / 'store'}", "evaluation.seed=7"]
     assert main(["evaluate", *arguments]) == 0
-    assert re.search(r"regret +-?\d\.\d{3} \[", capsys.readouterr().out)
+    out = capsys.readouterr().out
+    assert re.search(r"regret +-?\d\.\d{3} \[", out)
+    assert re.search(r"cost: training 2,048 environment steps in .* reader calls 0\n", out)
     assert len(trials(tmp_path / "store")) == 2
     assert len(list((tmp_path / "store" / "fits").iterdir())) == 1
 
