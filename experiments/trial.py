@@ -9,13 +9,11 @@ are replayed in and the evaluation. Arms that differ in the second stage only sh
 import hashlib
 import json
 import platform
-import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +22,7 @@ from hydra.utils import get_object
 
 from .. import __version__
 from ..agents.learner import FitResult
+from ..backends.provenance import source_revision
 from ..backends.storage import file_digest
 from ..envs.outcomes.table import OutcomeTable
 from ..policies.base import Policy
@@ -236,7 +235,7 @@ def provenance() -> dict[str, Any]:
         "numpy": np.__version__,
         "torch": torch.__version__,
     }
-    return {"git": _git(), "versions": versions}
+    return {"git": source_revision(), "versions": versions}
 
 
 def _policy(env: Config, policy: Config) -> Policy:
@@ -302,18 +301,3 @@ def _result(store: Store, trial: Trial, records: Records, seconds: float) -> dic
         "tokens_shown": int(records["tokens"].sum()) if "tokens" in records else 0,
         **provenance(),
     }
-
-
-def _git() -> dict[str, Any]:
-    """Commit of the checkout that the package runs from; nothing where it is installed from a wheel."""
-    root = Path(__file__).resolve().parents[1]
-
-    def git(*arguments: str) -> str:
-        return subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True).stdout
-
-    if not (root / ".git").exists():
-        return {"commit": None, "dirty": None}
-    try:
-        return {"commit": git("rev-parse", "HEAD").strip(), "dirty": bool(git("status", "--porcelain").strip())}
-    except (OSError, subprocess.CalledProcessError):  # no git, or no commit yet
-        return {"commit": None, "dirty": None}

@@ -8,7 +8,6 @@ import io
 import logging
 import secrets
 import shutil
-import subprocess
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from torch import Tensor, nn
 
 from .. import __version__
 from ..backends.interventions.observation import ObservationLayout, encode
+from ..backends.provenance import source_revision
 from ..policies.base import Policy
 from .bundle import MANIFEST, ONNX, PARITY, PARITY_BATCHES, TORCH, Bundle, check_manifest, read_bundle, write_bundle
 from .parity import ROWS, cycle, decisions, drop_ties, edge_rows, random_rows
@@ -173,23 +173,6 @@ def export_bundle(
     program = _trace(served, layout.size)
     _publish(path, manifest, {ONNX: _to_onnx(program), TORCH: _to_pt2(program), PARITY: _to_npz(vectors)})
     return read_bundle(path)
-
-
-def source_revision() -> dict[str, Any]:
-    """Returns the git commit of this package's own checkout and whether it is dirty; None for an installed package."""
-    root = Path(__file__).resolve().parents[1]
-
-    def git(*arguments: str) -> str:
-        return subprocess.run(
-            ("git", "-C", root, *arguments), capture_output=True, text=True, check=True
-        ).stdout.strip()
-
-    try:
-        if Path(git("rev-parse", "--show-toplevel")).resolve() == root:  # not a repository that merely holds the venv
-            return {"commit": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain"))}
-    except (OSError, subprocess.CalledProcessError):
-        pass
-    return {"commit": None, "dirty": None}
 
 
 def _check_blocks(policy: Policy, layout: ObservationLayout) -> None:

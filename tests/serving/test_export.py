@@ -2,7 +2,6 @@
 
 import io
 import stat
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +11,8 @@ import pytest
 import torch
 
 from recallgym.policies import BestConstant, CausalGate, KeepAll, KeepNone, RandomGate, TopOne
-from recallgym.serving import export as export_module
 from recallgym.serving.bundle import ONNX, BundleError
-from recallgym.serving.export import ExportError, source_revision
+from recallgym.serving.export import ExportError
 from recallgym.serving.parity import edge_rows, random_rows
 from recallgym.serving.runtime import load
 
@@ -226,16 +224,3 @@ def test_others_may_read_what_was_exported(original):
     usual = Path(original.path.parent / "usual")
     usual.mkdir()
     assert stat.S_IMODE(original.path.stat().st_mode) == stat.S_IMODE(usual.stat().st_mode)
-
-
-def test_revision_is_that_of_the_package_itself(tmp_path, monkeypatch):
-    git = ("git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b")
-    subprocess.run((*git, "init", "-q"), check=True)
-    subprocess.run((*git, "commit", "-q", "--allow-empty", "-m", "first"), check=True)
-    commit = subprocess.run((*git, "rev-parse", "HEAD"), check=True, capture_output=True, text=True).stdout.strip()
-    monkeypatch.setattr(export_module, "__file__", str(tmp_path / "serving" / "export.py"))
-    assert source_revision() == {"commit": commit, "dirty": False}
-    (tmp_path / "new").touch()
-    assert source_revision() == {"commit": commit, "dirty": True}
-    monkeypatch.setattr(export_module, "__file__", str(tmp_path / "venv" / "recallgym" / "serving" / "export.py"))
-    assert source_revision() == {"commit": None, "dirty": None}
