@@ -55,6 +55,7 @@ def test_a_group_lists_its_commands(capsys):
     assert [line.split()[1] for line in out.splitlines() if line.startswith("  outcomes ")] == [
         "build",
         "info",
+        "orders",
         "check",
     ]
 
