@@ -7,12 +7,13 @@ Padding sits between segments and is masked; positions count real tokens only, s
 unpadded prompt.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.cache_utils import DynamicLayer
 
 Path = tuple[int, ...]
 PASS_TOKENS = 48  # what a forward pass costs beyond its tokens, in tokens (measured for the default reader, one core)
@@ -48,7 +49,8 @@ class PrefixTrie:
         model: Any causal language model of transformers, in evaluation mode.
         tokenizer: Its tokenizer.
         stops: A generated token that holds one of these texts ends the answer, as the end-of-sequence tokens do.
-        batch: Most nodes in one forward pass; bounds memory.
+        batch: Most nodes in one forward pass; bounds memory. By default 12 on a CPU, where the work of wider passes no
+            longer fits its caches, and 64 elsewhere.
     """
 
     def __init__(
@@ -57,11 +59,11 @@ class PrefixTrie:
         tokenizer: PreTrainedTokenizerBase,
         *,
         stops: Sequence[str] = ("\n",),
-        batch: int = 64,
+        batch: int | None = None,
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
-        self.batch = batch
+        self.batch = batch or (12 if model.device.type == "cpu" else 64)
         self.tokens_run = 0
         self._stops = self._stop_tokens(stops)
 
@@ -132,21 +134,23 @@ class PrefixTrie:
 
     def _extend(self, level: _Level, ids: Tensor, mask: Tensor) -> _Level:
         joined = torch.cat([level.mask, mask], dim=1)
-        self._forward(ids, joined, level.cache, keep=1)
+        self.model.base_model(**self._inputs(ids, joined, level.cache))  # for its keys and values: no logits wanted
         return level._replace(mask=joined)
 
     def _forward(self, ids: Tensor, mask: Tensor, cache: DynamicCache, keep: int) -> Tensor:
         """Runs ids (B, W) after a cache; ``mask`` (B, L + W) covers both. Returns logits (B, keep, V)."""
+        return self.model(**self._inputs(ids, mask, cache), logits_to_keep=keep).logits
+
+    def _inputs(self, ids: Tensor, mask: Tensor, cache: DynamicCache) -> dict[str, Any]:
         positions = (mask.cumsum(1) - 1).clamp(min=0)[:, -ids.shape[1] :]
         self.tokens_run += int(mask[:, -ids.shape[1] :].sum())
-        return self.model(
-            input_ids=ids,
-            attention_mask=mask,
-            position_ids=positions,
-            cache=cache,
-            use_cache=True,
-            logits_to_keep=keep,
-        ).logits
+        return {
+            "input_ids": ids,
+            "attention_mask": mask,
+            "position_ids": positions,
+            "cache": cache,
+            "use_cache": True,
+        }
 
     def _leaves(
         self, level: _Level, tail: Sequence[int], reference: Sequence[int], drafts: dict[Path, "_Draft"], limit: int
@@ -256,17 +260,26 @@ def _merge(levels: list[_Level]) -> _Level:
         ends = [(0, 0) * (t.ndim - 1 - dim) + (0, width - t.shape[dim]) for t in tensors]
         return torch.cat([torch.nn.functional.pad(t, end) for t, end in zip(tensors, ends, strict=True)])
 
-    cache = DynamicCache()
-    for i in range(len(levels[0].cache.layers)):
-        layers = [level.cache.layers[i] for level in levels]
-        cache.update(padded([x.keys for x in layers], 2), padded([x.values for x in layers], 2), i)
+    cache = _cache(
+        (padded([x.keys for x in layers], 2), padded([x.values for x in layers], 2))
+        for layers in zip(*(level.cache.layers for level in levels), strict=True)
+    )
     return _Level([p for level in levels for p in level.paths], cache, padded([level.mask for level in levels], 1))
 
 
 def _select(level: _Level, rows: list[int]) -> _Level:
     """Copies some rows of a level into a cache of their own."""
     index = torch.tensor(rows, dtype=torch.long, device=level.mask.device)
-    cache = DynamicCache()
-    for i, layer in enumerate(level.cache.layers):
-        cache.update(layer.keys[index], layer.values[index], i)
+    cache = _cache((layer.keys[index], layer.values[index]) for layer in level.cache.layers)
     return _Level([level.paths[r] for r in rows], cache, level.mask[index])
+
+
+def _cache(layers: Iterable[tuple[Tensor, Tensor]]) -> DynamicCache:
+    """A cache that holds these keys and values; ``DynamicCache.update`` would copy each once more."""
+    cache = DynamicCache()
+    for keys, values in layers:
+        layer = DynamicLayer()
+        layer.lazy_initialization(keys, values)
+        layer.keys, layer.values = keys, values
+        cache.layers.append(layer)
+    return cache
