@@ -167,8 +167,10 @@ class CausalGate(Policy):
     def pre_activation(self, observation: Tensor) -> Tensor:
         """Returns z (B, N+1): the network's outputs for the candidates, then for searching."""
         x = self.normaliser(observation)
-        context = torch.cat([x[:, self._slices[name]] for name in self._context], -1) * self.balance
-        hidden = functional.gelu(self.hidden(context))  # (B, H)
+        context = x  # cutting and joining again what is whole would cost a tenth of an exported decision
+        if self._context != list(self._slices):
+            context = torch.cat([x[:, self._slices[name]] for name in self._context], -1)
+        hidden = functional.gelu(self.hidden(context * self.balance))  # (B, H)
         z = self.output(hidden)  # (B, N+1), or (B, 1) beside a bank
         if self.bank is not None:
             # The rows of the published Linear(512, bank) that the retrieved memories need, gathered before the product.
