@@ -1,8 +1,8 @@
 """Scores every reading set of a question over the trie of their prompts: a shared prefix is run once.
 
 The sets of one size form a level, whose new passages run on the keys and values of their parents. The tail (question,
-reference answer) then runs on the nodes of all levels together, and the answer is decoded from the same keys and values
-with the reference masked out. Few wide passes are what saves time: each reads all weights once, whatever it is wide.
+reference answer) then runs on the level's nodes, and their answers are decoded together from the same keys and values
+with the reference masked out. Few wide passes are what saves time: each reads all weights once.
 Padding sits between segments and is masked; positions count real tokens only, so a node's numbers are those of its own
 unpadded prompt.
 """
@@ -49,7 +49,7 @@ class PrefixTrie:
         model: Any causal language model of transformers, in evaluation mode.
         tokenizer: Its tokenizer.
         stops: A generated token that holds one of these texts ends the answer, as the end-of-sequence tokens do.
-        batch: Most nodes in one forward pass; bounds memory. By default 12 on a CPU, where the work of wider passes no
+        batch: Most nodes in one forward pass; bounds memory. By default 16 on a CPU, where the work of wider passes no
             longer fits its caches, and 64 elsewhere.
     """
 
@@ -63,7 +63,7 @@ class PrefixTrie:
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
-        self.batch = batch or (12 if model.device.type == "cpu" else 64)
+        self.batch = batch or (16 if model.device.type == "cpu" else 64)
         self.tokens_run = 0
         self._stops = self._stop_tokens(stops)
 
@@ -97,21 +97,21 @@ class PrefixTrie:
         level = self._extend(
             _Level([()], DynamicCache(config=self.model.config), ids[:, :0]), ids, torch.ones_like(ids)
         )
-        levels = [level]
-        for size in range(1, max(map(len, wanted), default=0) + 1):
-            levels.append(self._children(levels[-1], sorted(p for p in needed if len(p) == size), pieces))
         references: dict[Path, float] = {}
         drafts = {path: _Draft() for path in wanted}
-        undecided: list[_Level] = []
-        leaves = [(level, row) for level in levels for row, path in enumerate(level.paths) if path in wanted]
-        for start in range(0, len(leaves), self.batch):
-            chosen = leaves[start : start + self.batch]
-            parts = [_select(level, rows) for level in levels if (rows := [r for of, r in chosen if of is level])]
-            scores, rest = self._leaves(_merge(parts), tail, reference, drafts, max_new_tokens)
-            references |= scores
-            undecided += [rest] if rest.paths else []
-        if undecided:
-            self._decode(_merge(undecided), drafts, max_new_tokens)
+        for size in range(1, max(map(len, wanted), default=0) + 2):
+            undecided: list[_Level] = []
+            leaves = [row for row, path in enumerate(level.paths) if path in wanted]
+            for start in range(0, len(leaves), self.batch):
+                chosen = _select(level, leaves[start : start + self.batch])
+                scores, rest = self._leaves(chosen, tail, reference, drafts, max_new_tokens)
+                references |= scores
+                undecided += [rest] if rest.paths else []
+            if undecided:
+                self._decode(_merge(undecided), drafts, max_new_tokens)
+            below = sorted(p for p in needed if len(p) == size)
+            if below:  # a level is let go once its leaves are scored and its children run: memory is that of two
+                level = self._children(level, below, pieces)
         return {path: Leaf(references[path], drafts[path].generated()) for path in wanted}
 
     def _children(self, level: _Level, paths: list[Path], pieces: Sequence[Sequence[int]]) -> _Level:
@@ -191,7 +191,7 @@ class PrefixTrie:
             draft.add(token, score, spread, stop=token in self._stops)
 
     def _decode(self, level: _Level, drafts: dict[Path, "_Draft"], limit: int) -> None:
-        """Decodes the begun answers to their ends, all levels in one batch that shrinks as they end."""
+        """Decodes the begun answers to their ends, in one batch that shrinks as they end."""
         while level.paths:
             last = torch.tensor([[drafts[p].tokens[-1]] for p in level.paths], device=level.mask.device)  # (B, 1)
             mask = torch.cat([level.mask, torch.ones_like(last)], dim=1)
