@@ -4,7 +4,7 @@ import json
 import multiprocessing
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from ...backends.corpora.apidocs import FAMILIES, load_apidocs
 from ...backends.interventions.sets import reading_sets
+from ...backends.readers.attention import attention_shares
 from ...backends.readers.embedder import Embedder
 from ...backends.readers.reader import Reader
 from ...backends.text import exact_match, f1
-from .plan import CONDITIONS, BuildConfig, Plan, make_plan, passage_indices, plan_meta
+from .plan import BuildConfig, Plan, make_plan, passage_indices, plan_meta
 from .table import RELATIONS, SPLITS, OutcomeTable, TableError, load_table
 
 Progress = Callable[[int, int, float], None]
@@ -49,7 +50,7 @@ def build_table(
     out = Path(out)
     work = out.with_name(out.name + ".work")
     reader = _load_reader(config)
-    corpus = load_apidocs(config.packages)
+    corpus = load_apidocs(config.packages, max_chars=config.max_chars)
     plan = make_plan(config, corpus, Embedder(), lambda text: len(reader.encode(text)))
     _claim(work, plan)
     count = limit or len(plan.questions)
@@ -70,7 +71,8 @@ def build_table(
 def score_question(plan: Plan, reader: Reader, index: int, work: Path) -> None:
     """Enumerates a question under all conditions and stores it atomically, so that a kill leaves whole questions."""
     question = plan.questions[index]
-    rows = range(index * len(CONDITIONS), (index + 1) * len(CONDITIONS))
+    conditions = len(plan.config.conditions)
+    rows = range(index * conditions, (index + 1) * conditions)
     sets = reading_sets(plan.config.pool, plan.config.budget)
     started = time.perf_counter()
     outcomes = reader.score_pools(question.text, question.answer, [plan.texts(r) for r in rows], sets)
@@ -118,7 +120,10 @@ def _score_in_processes(
 def _worker(config: BuildConfig, plan: Plan, work: str, waiting: list[int]) -> None:
     torch.set_num_threads(1)
     reader = _load_reader(config)
+    parent = multiprocessing.parent_process()
     for index in waiting:
+        if parent is None or not parent.is_alive():
+            return  # killed: nobody waits for the rest, and repeating the command would do it a second time
         score_question(plan, reader, index, Path(work))
 
 
@@ -145,14 +150,28 @@ def _claim(work: Path, plan: Plan) -> None:
         )
 
 
+def _attention(plan: Plan, texts: Sequence[Sequence[str]], reader: Reader) -> NDArray[np.float32] | None:
+    """The attention of every row over its whole pool, where the table has the set that shows it: the last one."""
+    if plan.config.budget < plan.config.pool:
+        return None
+    conditions = len(plan.config.conditions)
+    return np.stack(
+        [
+            attention_shares(reader, plan.questions[row // conditions].text, answers[-1], plan.texts(row))
+            for row, answers in enumerate(texts)
+        ]
+    )
+
+
 def _assemble(plan: Plan, work: Path, questions: int, reader: Reader) -> OutcomeTable:
     """Joins the finished rows of the first ``questions`` questions into a table."""
-    rows = questions * len(CONDITIONS)
+    conditions = len(plan.config.conditions)
+    rows = questions * conditions
     stored = [dict(np.load(_file(work, q))) for q in range(questions)]
     column = {name: np.concatenate([one[name] for one in stored]) for name in stored[0]}  # (R, S), seconds (R,)
     texts = [[str(a) for a in row] for row in column["answers"]]
     vocabulary = {text: i for i, text in enumerate(dict.fromkeys(a for row in texts for a in row))}
-    references = [plan.questions[r // len(CONDITIONS)].answer for r in range(rows)]
+    references = [plan.questions[r // conditions].answer for r in range(rows)]
     graded = {
         (a, reference): (exact_match(a, reference), f1(a, reference))
         for row, reference in zip(texts, references, strict=True)
@@ -171,7 +190,11 @@ def _assemble(plan: Plan, work: Path, questions: int, reader: Reader) -> Outcome
         "answers": list(vocabulary),
         "prompt": reader.prompt.to_dict(),
         "reader": {"name": plan.config.reader, "fingerprint": reader.fingerprint, "dtype": plan.config.dtype},
-        "limits": {"passage_tokens": reader.max_passage_tokens, "new_tokens": reader.max_new_tokens},
+        "limits": {
+            "passage_chars": plan.config.max_chars,
+            "passage_tokens": reader.max_passage_tokens,
+            "new_tokens": reader.max_new_tokens,
+        },
         "fingerprints": plan.fingerprints | {"reader": reader.fingerprint, "plan": plan.fingerprint},
         "seed": plan.config.seed,
         "packages_read": list(plan.config.packages or [p for members in FAMILIES.values() for p in members]),
@@ -192,6 +215,7 @@ def _assemble(plan: Plan, work: Path, questions: int, reader: Reader) -> Outcome
         passage=passage_indices(plan)[:rows],
         strata=_strata(planned["relation"], exact),
         meta=meta,
+        attention=_attention(plan, texts, reader),
     )
 
 

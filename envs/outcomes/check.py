@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.corpora.apidocs import Corpus, installed_version, load_apidocs
+from ...backends.corpora.apidocs import MAX_CHARS, Corpus, installed_version, load_apidocs
 from ...backends.corpora.outdated import outdate
 from ...backends.corpora.records import Document, Question
 from ...backends.interventions.scores import top_k
@@ -153,7 +153,7 @@ def _texts(table: OutcomeTable, report: CheckReport) -> dict[int, str]:
     same = [p for p, v in packages.items() if installed_version(p) == v]
     if not same:
         return {}
-    corpus = load_apidocs(same)
+    corpus = load_apidocs(same, max_chars=table.meta["limits"].get("passage_chars", MAX_CHARS))
     questions = {q.id: q for q in corpus.questions}
     texts: dict[int, str] = {}
     altered = []

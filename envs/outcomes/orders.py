@@ -15,6 +15,8 @@ from ...backends.text import exact_match
 from .check import keep_all_columns, passage_texts, recorded_reader
 from .table import OutcomeTable, TableError
 
+MOST_SHOWN = 4
+"""Passages whose orders are audited: six candidates have 360 orders of four, eight have 40,320 of eight."""
 Progress = Callable[[int, int], None]
 """Called with (questions done, questions in all)."""
 
@@ -88,6 +90,11 @@ def audit_orders(
         TableError: No pool could be extracted, or the installed reader is another one.
         FileNotFoundError: The reader is not installed.
     """
+    if table.budget > MOST_SHOWN:
+        raise TableError(
+            f"{table.meta['name']} shows up to {table.budget} passages at once, whose orders are too many to score; "
+            f"expected a table with a budget of at most {MOST_SHOWN}, such as apidocs"
+        )
     texts = passage_texts(table)
     rows = np.arange(0, table.rows, table.conditions)
     whole = rows[np.isin(table.passage[rows], list(texts)).all(1)]

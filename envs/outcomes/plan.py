@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...backends.corpora.apidocs import Corpus
+from ...backends.corpora.apidocs import MAX_CHARS, Corpus
 from ...backends.corpora.noise import NOISES
 from ...backends.corpora.outdated import former_value, outdate
 from ...backends.corpora.records import Document, Question
@@ -33,6 +33,8 @@ class BuildConfig:
         questions: How many questions; they are taken evenly from the package families.
         pool: Candidates N of a pool.
         budget: Most passages k that the reader is shown.
+        conditions: Retrieval conditions of each question: ``healthy``, or that and ``degraded``.
+        max_chars: Longest passage of the corpus, in characters.
         max_answer_tokens: Questions with longer reference answers are left out.
         max_question_tokens: Longer questions are left out; a question is read once for every reading set.
         max_same_answer: Largest share of the questions that may have the same answer.
@@ -47,6 +49,8 @@ class BuildConfig:
     questions: int = 400
     pool: int = 6
     budget: int = 3
+    conditions: tuple[str, ...] = CONDITIONS
+    max_chars: int = MAX_CHARS
     max_answer_tokens: int = 5
     max_question_tokens: int = 26
     max_same_answer: float = 0.06
@@ -55,6 +59,11 @@ class BuildConfig:
     dtype: str = "float32"
     device: str = "cpu"
     packages: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "conditions", tuple(self.conditions))  # YAML has lists; equal plans, equal digests
+        if self.conditions not in (CONDITIONS[:1], CONDITIONS):
+            raise ValueError(f"conditions must be {[CONDITIONS[0]]} or {list(CONDITIONS)}, got {list(self.conditions)}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,21 +138,25 @@ def make_plan(config: BuildConfig, corpus: Corpus, embedder: Embedder, count_tok
     sent = [degraded_query(q) if mode == "noisy" else q.text for q, mode in zip(questions, modes, strict=True)]
 
     healthy = _retrieve([q.text for q in questions], asked, texts, vectors, embedder, config.pool)
-    degraded = _retrieve(sent, embedder.embed(sent), old_texts, old_vectors, embedder, config.pool)
-    pools = _by_row(healthy.pools, np.vectorize(lambda i: place.get(i, i))(degraded.pools))  # (R, N)
-    by_row = [q for q in questions for _ in CONDITIONS]
+    found, found_pools = [healthy], [healthy.pools]
+    if "degraded" in config.conditions:
+        degraded = _retrieve(sent, embedder.embed(sent), old_texts, old_vectors, embedder, config.pool)
+        found.append(degraded)
+        found_pools.append(np.vectorize(lambda i: place.get(i, i))(degraded.pools))
+    pools = _by_row(found_pools)  # (R, N)
+    by_row = [q for q in questions for _ in config.conditions]
     originals = np.array([*range(len(texts)), *former])[pools]  # (R, N): a former passage matches as its original does
     names = sorted({q.family for q in questions})
     arrays: dict[str, NDArray[Any]] = {
         "query": asked,
         "noised": _noised(questions, embedder, rng),
         "domain": domain_features(questions),
-        "ranks": _by_row(healthy.ranks, degraded.ranks),
-        "scores": _by_row(healthy.scores, degraded.scores),
+        "ranks": _by_row([one.ranks for one in found]),
+        "scores": _by_row([one.scores for one in found]),
         "content": content_features(
             by_row,
             [[passages[i] for i in pool] for pool in pools],
-            cosine=healthy.dense.scores(np.repeat(asked, len(CONDITIONS), axis=0), originals),
+            cosine=healthy.dense.scores(np.repeat(asked, len(config.conditions), axis=0), originals),
             lexical=healthy.sparse.scores([q.text for q in by_row], originals),
             count_tokens=count_tokens,
         ),
@@ -160,11 +173,9 @@ def make_plan(config: BuildConfig, corpus: Corpus, embedder: Embedder, count_tok
     fingerprints = {
         "corpus": corpus.fingerprint,
         "embedder": embedder.fingerprint,
-        "healthy_dense": healthy.dense.fingerprint,
-        "healthy_sparse": healthy.sparse.fingerprint,
-        "degraded_dense": degraded.dense.fingerprint,
-        "degraded_sparse": degraded.sparse.fingerprint,
     }
+    for condition, one in zip(config.conditions, found, strict=True):
+        fingerprints |= {f"{condition}_dense": one.dense.fingerprint, f"{condition}_sparse": one.sparse.fingerprint}
     return Plan(config, corpus, tuple(questions), passages, pools, modes, edits, arrays, fingerprints)
 
 
@@ -195,8 +206,9 @@ def _retrieve(
     return _Retrieved(dense, sparse, pools, np.where(ranks < DEPTH, ranks, -1).astype(np.int16), scores)
 
 
-def _by_row(healthy: NDArray[Any], degraded: NDArray[Any]) -> NDArray[Any]:
-    return np.stack([healthy, degraded], axis=1).reshape(-1, *healthy.shape[1:])
+def _by_row(conditions: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Interleaves the questions' entries (Q, ...) under each condition into rows (R, ...)."""
+    return np.stack(conditions, axis=1).reshape(-1, *conditions[0].shape[1:])
 
 
 def former_snapshot(
@@ -300,7 +312,7 @@ def plan_meta(plan: Plan) -> dict[str, Any]:
     return {
         "name": plan.config.name,
         "budget": plan.config.budget,
-        "conditions": list(CONDITIONS),
+        "conditions": list(plan.config.conditions),
         "families": sorted({q.family for q in plan.questions}),
         "relations": list(RELATIONS),
         "retrievers": ["dense", "sparse"],

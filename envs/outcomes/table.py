@@ -49,6 +49,8 @@ class OutcomeTable:
         strata: (R, T) bool, named in ``meta["strata"]``.
         split: (Q,) uint8 index into ``SPLITS``; family: (Q,) uint8 index into ``meta["families"]``.
         meta: everything else, as stored in ``table.json``.
+        attention: (R, N) float32 in [0, 1], of attribution tables: the share of the reader's attention that each
+            candidate gets while it answers with all of them in sight.
     """
 
     u_ref: NDArray[np.float32]
@@ -71,6 +73,7 @@ class OutcomeTable:
     split: NDArray[np.uint8]
     family: NDArray[np.uint8]
     meta: dict[str, Any] = field(repr=False)
+    attention: NDArray[np.float32] | None = None
 
     @property
     def rows(self) -> int:
@@ -114,10 +117,10 @@ class OutcomeTable:
 
     def question_ids(self, split: str | None = None) -> NDArray[np.int64]:
         """Returns the indices of the questions of one split (train, validation, test), or of all."""
-        if split is None:
+        if split in (None, "all"):
             return np.arange(self.questions)
         if split not in SPLITS:
-            raise ValueError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")
+            raise ValueError(f"split must be one of {', '.join(SPLITS)} or all, got {split!r}")
         return np.flatnonzero(self.split == SPLITS.index(split))
 
     def save(self, path: str | Path) -> Path:
@@ -127,6 +130,8 @@ class OutcomeTable:
         meta = {k: v for k, v in self.meta.items() if k not in ("arrays", "fingerprint")}
         meta |= {"format": FORMAT, "format_version": FORMAT_VERSION, "arrays": {}}
         for name in array_names():
+            if getattr(self, name) is None:
+                continue
             array = np.ascontiguousarray(getattr(self, name))
             np.save(path / f"{name}.npy", array)
             digest = file_digest(path / f"{name}.npy")
@@ -137,7 +142,7 @@ class OutcomeTable:
 
 
 def array_names() -> list[str]:
-    """Names of the arrays that a table stores, each in a file of its own."""
+    """Names of the arrays that a table stores, each in a file of its own; only attribution tables have attention."""
     return [f.name for f in fields(OutcomeTable) if f.name != "meta"]
 
 
@@ -165,7 +170,7 @@ def load_table(path: str | Path) -> OutcomeTable:
         raise TableError(f"{index}: not a {FORMAT} of version {FORMAT_VERSION}")
     if _fingerprint(meta) != meta.get("fingerprint") or text != _canonical(meta):
         raise TableError(f"{index}: its content does not match its fingerprint; the file was edited")
-    if sorted(meta["arrays"]) != sorted(array_names()):
+    if {*meta["arrays"], "attention"} != set(array_names()):
         raise TableError(f"{index}: expected the arrays {', '.join(array_names())}; found {', '.join(meta['arrays'])}")
     arrays = {}
     for name, entry in meta["arrays"].items():
