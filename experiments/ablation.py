@@ -39,6 +39,7 @@ class Metric:
         evaluation: Changes to the evaluation that it is computed from (another split, for example).
         reported: Published value for each arm that has one.
         by_construction: Whether the arms differ in it by their definition, so that a test would prove nothing.
+        at: Where the metric stands on the axis of a curve (reader calls): those of one measure are drawn as one.
     """
 
     name: str = MISSING
@@ -49,6 +50,7 @@ class Metric:
     evaluation: dict[str, Any] = field(default_factory=dict)
     reported: dict[str, float] = field(default_factory=dict)
     by_construction: bool = False
+    at: float | None = None
 
 
 @dataclass

@@ -1,4 +1,7 @@
-"""The figure of a table: a dot and an interval for each arm, one panel a metric; published figures are hollow."""
+"""The figure of a table: a dot and an interval for each arm, one panel a metric; published figures are hollow.
+
+Metrics that are points of one curve (error at 8, 16, ... reader calls) are drawn as that curve, one line an arm.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +16,8 @@ if TYPE_CHECKING:
 MOST_PANELS = 4  # side by side on a page; further metrics are in the table
 COLOURS = {"arm": "#1f5f99", "floor": "#8a8a8a", "ceiling": "#8a8a8a", "control": "#b07a1e"}
 CONTRAST = "#c2410c"  # the two arms that the verdict is about
+LINES = ("#1f5f99", "#2a9d8f", "#8a6d3b", "#7b4ea3", "#5b8c2a", "#b8457b", "#4f6d7a", "#c98a1b", "#3c3c3c", "#6aa6d8")
+MARKERS = ("o", "s", "^")
 STYLE = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -42,20 +47,47 @@ def write_figures(table: Table, out: str | Path) -> list[Path]:
 
 
 def draw(table: Table) -> "Figure":
-    """Draws a table's primary metric and the first of its secondary ones."""
+    """Draws a table's primary metric, its curve where it has one, and the first of its other metrics."""
     from matplotlib.figure import Figure
 
-    panels: Sequence[Mapping[str, Any]] = [table, *table["secondary"]][:MOST_PANELS]
+    curve = [part for part in table["secondary"] if part.get("curve")]
+    others = [part for part in table["secondary"] if not part.get("curve")]
+    panels: Sequence[Mapping[str, Any]] = [table, *others][: 2 if curve else MOST_PANELS]
     arms = table["arms"]
-    size = (2.2 + 2.6 * len(panels), 1.3 + 0.27 * len(arms))
-    figure = Figure(figsize=size, layout="constrained")
-    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-    for axis, panel in zip(axes, panels, strict=True):
+    widths = [2.6] * len(panels) + ([6.0] if curve else [])
+    figure = Figure(figsize=(2.2 + sum(widths), 1.3 + 0.27 * len(arms)), layout="constrained")
+    axes = figure.subplots(1, len(widths), squeeze=False, width_ratios=widths)[0]
+    for axis, panel in zip(axes, panels, strict=False):
         _panel(axis, panel, {table["primary"]["a"], table["primary"]["b"]})
-    axes[0].set_yticks(range(len(arms)), [arm["label"] for arm in arms])
-    axes[0].invert_yaxis()
+        axis.set_yticks(range(len(arms)), [arm["label"] for arm in arms] if axis is axes[0] else [])
+        axis.invert_yaxis()
+    if curve:
+        _curve(axes[-1], curve, {table["primary"]["a"], table["primary"]["b"]})
     figure.suptitle(f"{heading(table)} — {table['verdict']}", fontsize=10, x=0.01, ha="left")
     return figure
+
+
+def _curve(axis: "Axes", points: Sequence[Mapping[str, Any]], contrast: set[str]) -> None:
+    """One line an arm over the points; controls and what does not depend on the axis are dashed."""
+    at = [part["curve"]["at"] for part in points]
+    values = {arm["name"]: [part["arms"][i]["iqm"] for part in points] for i, arm in enumerate(points[0]["arms"])}
+    for place, arm in enumerate(points[0]["arms"]):
+        line = values[arm["name"]]
+        if None in line or max(line) <= 0:  # an exact value has no error, and no place on a logarithmic axis
+            continue
+        flat = max(line) - min(line) < 1e-12
+        colour = CONTRAST if arm["name"] in contrast else LINES[place % len(LINES)]
+        style = {"ls": (0, (4, 2)) if flat else "-", "marker": "" if flat else MARKERS[place // len(LINES)]}
+        axis.plot(at, line, color=colour, lw=1.4, ms=4, label=arm["label"], **style)
+    axis.set_xscale("log", base=2)
+    axis.set_yscale("log")
+    axis.set_xticks(at, [f"{x:g}" for x in at])
+    axis.grid(color="#e5e5e5", lw=0.6)
+    axis.set_axisbelow(True)
+    axis.set_xlabel("reader calls a question")
+    axis.set_ylabel(points[0]["unit"])
+    axis.set_title(points[0]["curve"]["measure"].replace("_", " "), loc="left")
+    axis.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False, fontsize=8)
 
 
 def _panel(axis: "Axes", panel: Mapping[str, Any], contrast: set[str]) -> None:

@@ -207,6 +207,7 @@ def _metric(evaluations: Evaluations, metric: Metric, tested: bool) -> dict[str,
         "unit": metric.unit,
         "direction": metric.direction,
         "verdict": str(Verdict.BY_DEFINITION) if metric.by_construction else None,
+        "curve": None if metric.at is None else {"measure": metric.measure, "at": metric.at},
         "arms": arms,
         "comparisons": [
             # the p of a definition would mean nothing

@@ -273,12 +273,14 @@ def _without_path(env: Config) -> Config:
 
 
 def _modules(*configs: Config) -> list[str]:
+    """The modules of all targets, those inside a target's arguments too."""
     modules = []
     for config in configs:
         try:
             modules.append(get_object(config["_target_"]).__module__)
         except (ImportError, KeyError, AttributeError, ValueError) as error:
             raise ConfigError(f"no such target {config.get('_target_')!r}: {str(error).splitlines()[0]}") from None
+        modules += _modules(*(part for part in config.values() if isinstance(part, dict) and "_target_" in part))
     return sorted(set(modules))
 
 

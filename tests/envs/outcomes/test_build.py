@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 from recallgym.backends.readers.reader import Reader
@@ -19,6 +20,7 @@ from recallgym.envs.outcomes.check import check_table, passage_texts, recorded_r
 from recallgym.envs.outcomes.orders import audit_orders, score_orders
 from recallgym.envs.outcomes.plan import BuildConfig
 from recallgym.envs.outcomes.table import RELATIONS, array_names
+from recallgym.envs.outcomes.toy import toy_table
 
 pytestmark = [pytest.mark.xdist_group("reader"), pytest.mark.usefixtures("reader")]
 
@@ -33,7 +35,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def same_but_seconds(one: OutcomeTable, other: OutcomeTable) -> None:
-    for name in set(array_names()) - {"seconds"}:
+    for name in set(array_names()) - {"seconds", "attention"}:
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
     assert one.meta["questions"] == other.meta["questions"]
     assert one.meta["fingerprints"] == other.meta["fingerprints"]
@@ -45,6 +47,54 @@ def test_a_built_table_loads_and_names_its_sources(built: Path) -> None:
     assert set(table.meta["packages"]) <= {"joblib", "click"}
     assert table.meta["reader_calls"] == 8 * len(table.sets)
     assert (table.seconds > 0).all()
+
+
+ATTRIBUTION = replace(CONFIG, name="attribution", questions=2, budget=3, conditions=("healthy",), max_chars=80)
+
+
+def test_an_attribution_table_holds_every_subset_and_where_the_reader_looked(tmp_path: Path) -> None:
+    table = build_table(ATTRIBUTION, tmp_path / "attribution")
+    assert (table.rows, table.conditions, len(table.sets)) == (2, 1, 8)
+    assert table.meta["limits"]["passage_chars"] == 80
+    assert table.attention is not None
+    assert (table.attention > 0).all()
+    np.testing.assert_allclose(table.attention.sum(1), 1, rtol=1e-5)
+    report = check_table(tmp_path / "attribution", sample=1)
+    assert report.ok, report.lines()
+    assert not report.unchecked
+
+
+@pytest.mark.parametrize("conditions", [("degraded",), ("healthy", "healthy"), ()])
+def test_unknown_retrieval_conditions_are_refused(conditions: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match="conditions must be"):
+        replace(CONFIG, conditions=conditions)
+
+
+def test_orders_of_many_passages_are_refused() -> None:
+    table = toy_table()
+    wide = replace(table, meta={**table.meta, "budget": 6})
+    with pytest.raises(TableError, match="orders are too many to score"):
+        audit_orders(wide)
+
+
+def test_workers_of_a_killed_build_end_with_the_question_they_are_at(tmp_path: Path) -> None:
+    out = tmp_path / "small"
+    code = (
+        "from recallgym.envs.outcomes.build import build_table; from recallgym.envs.outcomes.plan import BuildConfig\n"
+        f"if __name__ == '__main__': build_table(BuildConfig(**{asdict(CONFIG)!r}), {str(out)!r}, workers=2)"
+    )
+    script = tmp_path / "build.py"
+    script.write_text(code, encoding="utf-8")
+    process = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 240
+    while not list(tmp_path.glob("small.work/*.npz")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    workers = [p for p in psutil.Process(process.pid).children(recursive=True) if "spawn_main" in " ".join(p.cmdline())]
+    assert len(workers) == 2
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    _, alive = psutil.wait_procs(workers, timeout=120)
+    assert not alive, "workers went on without anyone to wait for them"
 
 
 def test_a_build_killed_midway_is_finished_by_the_same_command_with_the_same_table(built: Path, tmp_path: Path) -> None:
