@@ -77,8 +77,9 @@ def _curve(axis: "Axes", points: Sequence[Mapping[str, Any]], contrast: set[str]
             continue
         flat = max(line) - min(line) < 1e-12
         colour = CONTRAST if arm["name"] in contrast else LINES[place % len(LINES)]
-        style = {"ls": (0, (4, 2)) if flat else "-", "marker": "" if flat else MARKERS[place // len(LINES)]}
-        axis.plot(at, line, color=colour, lw=1.4, ms=4, label=arm["label"], **style)
+        (drawn,) = axis.plot(at, line, color=colour, lw=1.4, ms=4, label=arm["label"])
+        drawn.set_linestyle((0, (4, 2)) if flat else "-")
+        drawn.set_marker("" if flat else MARKERS[place // len(LINES)])
     axis.set_xscale("log", base=2)
     axis.set_yscale("log")
     axis.set_xticks(at, [f"{x:g}" for x in at])

@@ -9,12 +9,14 @@ import numpy as np
 from ...backends.corpora.apidocs import MAX_CHARS, Corpus, installed_version, load_apidocs
 from ...backends.corpora.outdated import outdate
 from ...backends.corpora.records import Document, Question
+from ...backends.estimation.walsh import spectrum
 from ...backends.interventions.scores import top_k
 from ...backends.interventions.sets import bit_codes
 from ...backends.readers.prompt import Prompt
 from ...backends.readers.reader import Reader
 from .table import RELATIONS, SPLITS, OutcomeTable, TableError, load_table
 
+SHOWN_ORDERS = 4  # of interaction, one by one; those above are added up
 TOLERANCE = 1e-3  # nats a token; float32 on another processor
 
 
@@ -50,7 +52,21 @@ def describe(table: OutcomeTable) -> list[str]:
         f"{table.exact_match[rows, keep_all].mean():.2f}, gold alone (where the pool has it) "
         f"{table.exact_match[rows, single][with_gold].mean():.2f}"
     )
+    if table.budget == table.pool:
+        lines += [_spectrum_line(table, "u_ref"), _spectrum_line(table, "u_self")]
     return lines
+
+
+def _spectrum_line(table: OutcomeTable, outcome: str) -> str:
+    """How much of an outcome's variance over all subsets interactions of each order hold, as a mean over rows."""
+    energy = spectrum(getattr(table, outcome)[:, table.lookup])[:, 1:]  # (R, N)
+    total = energy.sum(1)
+    shares = (energy[total > 0] / total[total > 0, None]).mean(0)
+    parts = ", ".join(f"{order} {share:.1%}" for order, share in enumerate(shares, 1) if order <= SHOWN_ORDERS)
+    rest = f", above {shares[SHOWN_ORDERS:].sum():.1%}" if len(shares) > SHOWN_ORDERS else ""
+    return (
+        f"{outcome}: standard deviation over subsets {np.sqrt(total).mean():.2f}; by order of interaction {parts}{rest}"
+    )
 
 
 def keep_all_columns(table: OutcomeTable) -> np.ndarray:

@@ -1,11 +1,14 @@
 """The shipped table: its size, its strata, its splits and what it must not carry."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from recallgym.envs.outcomes import OutcomeTable, load_table, shipped_table_path
 from recallgym.envs.outcomes.check import describe, keep_all_columns
 from recallgym.envs.outcomes.table import RELATIONS, SPLITS
+from recallgym.envs.outcomes.toy import toy_table
 
 
 @pytest.fixture(scope="module")
@@ -81,3 +84,11 @@ def test_the_description_names_size_reader_and_strata(table: OutcomeTable) -> No
     assert f"{table.questions} questions x 2 conditions" in text
     assert "smollm2" in text
     assert "gold present" in text
+
+
+def test_only_a_table_of_every_subset_is_described_by_its_interactions(table: OutcomeTable) -> None:
+    assert not any("order of interaction" in line for line in describe(table))
+    whole = toy_table(pool=4, budget=4)
+    told = [line for line in describe(replace(whole, meta=table.meta | whole.meta)) if "order of interaction" in line]
+    assert [line.split(":")[0] for line in told] == ["u_ref", "u_self"]
+    assert "1 100.0%, 2 0.0%" in told[0]  # the toy's effects add up
