@@ -44,7 +44,10 @@ def test_a_worker_killed_in_the_middle_of_a_trial_loses_nothing(tmp_path, toy_pa
 
     serial = Store(tmp_path / "serial")
     run_jobs(planned.groups(serial), partial(run_group, str(serial.root)), label=str)
-    assert compute(planned, store, "", 0.0) == compute(planned, serial, "", 0.0)
+    tables = [compute(planned, finished, "", 0.0) for finished in (store, serial)]
+    for table in tables:
+        del table["cost"]  # each counts its own seconds
+    assert tables[0] == tables[1]
 
 
 def test_a_job_that_raises_is_reported_with_its_own_error_and_is_not_tried_again(tmp_path):
