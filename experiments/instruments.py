@@ -19,6 +19,7 @@ from .verdicts import claimed
 
 HEADROOM = 0.1  # nats: the source's own dead zone of step utility, (-0.1, 0]
 CHANCE = 0.5  # AUROC of a judge that knows nothing
+HARM = 0.02  # share of readings: below it there is next to nothing to find
 RECOGNISABLE = 0.5  # share of noised queries that are still nearest to their own question
 
 
@@ -138,12 +139,24 @@ def judgement(evidence: Evidence) -> Check:
     )
 
 
+def harm(evidence: Evidence) -> Check:
+    """Some of the unmasked readings do harm: there is something for a flag to find and for a fallback to bring back."""
+    table = evidence.table
+    rows = split_rows(table, evidence.split)
+    keep_all = table.lookup[bit_codes(top_k(table.scores[rows, :, 0], table.budget))]  # (M,)
+    loss = table.u_ref[rows, 0].astype(np.float64) - table.u_ref[rows, keep_all]
+    measured = _mean(table, rows, (loss > HEADROOM).astype(np.float64))
+    note = f"unmasked readings with U_ref more than {HEADROOM} nats below that of no memory"
+    return Check("harm", measured.low > HARM, measured, f"an interval above {HARM}", note)
+
+
 INSTRUMENTS: Mapping[str, Callable[[Evidence], Check]] = {
     "reader_gold": reader_gold,
     "headroom": headroom,
     "latent": latent,
     "noise": noise,
     "judgement": judgement,
+    "harm": harm,
 }
 
 

@@ -153,5 +153,16 @@ def test_measures_name_what_is_missing():
         assert numerator.shape == denominator.shape == (4 * ENV.steps,)
 
 
-PLAYED = """utility net_utility regret exact_match leakage harmful_exposure empty_set fallback rejection search
-tokens""".split()
+PLAYED = (
+    "utility",
+    "net_utility",
+    "regret",
+    "exact_match",
+    "leakage",
+    "harmful_exposure",
+    "empty_set",
+    "fallback",
+    "rejection",
+    "search",
+    "tokens",
+)
