@@ -119,7 +119,7 @@ class Ablation:
         delta: Smallest difference of interest, in the metric's unit.
         effect_reported: Published effect in this metric, positive as claimed; None where there is none.
         instrument: Positive controls, of ``instruments.INSTRUMENTS``, that must pass.
-        control: Where the ``latent`` check is used: its control arm (a) and what it must beat (b).
+        control: Where the ``latent`` or the ``learnable`` check is used: its control arm (a) and what it must beat (b).
         notes: Printed under the table.
         quick: What ``--quick`` does.
     """
@@ -247,5 +247,6 @@ def _check(ablation: Ablation, option: str) -> None:
         require("arm", contrast.b, ablation.arms)
     for check in ablation.instrument:
         require("instrument", check, INSTRUMENTS)
-    if "latent" in ablation.instrument and ablation.control is None:
-        raise ConfigError(f"ablation {option}: the latent check needs `control: {{a: ..., b: ...}}`")
+    for check in {"latent", "learnable"} & set(ablation.instrument):
+        if ablation.control is None:
+            raise ConfigError(f"ablation {option}: the {check} check needs `control: {{a: ..., b: ...}}`")

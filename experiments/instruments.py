@@ -104,12 +104,21 @@ def headroom(evidence: Evidence) -> Check:
 
 def latent(evidence: Evidence) -> Check:
     """A control that sees the hidden condition beats the arm that cannot: there is something for feedback to reveal."""
+    return _control("latent", evidence)
+
+
+def learnable(evidence: Evidence) -> Check:
+    """A control that learns from what no running system has beats the arm that does not learn: there is something."""
+    return _control("learnable", evidence)
+
+
+def _control(name: str, evidence: Evidence) -> Check:
     if evidence.control is None:
-        raise ValueError("the latent check needs a control arm and an arm that it must beat")
+        raise ValueError(f"the {name} check needs a control arm and an arm that it must beat")
     a, b = evidence.control
-    sees, blind = (evidence.scores(evidence.metric, arm) for arm in (a, b))
-    measured = claimed(paired_interval(sees, blind, np.random.default_rng(0)), evidence.direction)
-    return Check("latent", measured.low > 0, measured, "an interval above 0", f"{a} - {b}, positive is better")
+    better, worse = (evidence.scores(evidence.metric, arm) for arm in (a, b))
+    measured = claimed(paired_interval(better, worse, np.random.default_rng(0)), evidence.direction)
+    return Check(name, measured.low > 0, measured, "an interval above 0", f"{a} - {b}, positive is better")
 
 
 def noise(evidence: Evidence) -> Check:
@@ -154,6 +163,7 @@ INSTRUMENTS: Mapping[str, Callable[[Evidence], Check]] = {
     "reader_gold": reader_gold,
     "headroom": headroom,
     "latent": latent,
+    "learnable": learnable,
     "noise": noise,
     "judgement": judgement,
     "harm": harm,
