@@ -122,11 +122,12 @@ def misled(table: OutcomeTable, rows: NDArray[np.int64], columns: NDArray[np.int
 def informedness(flagged: NDArray[np.bool_], label: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Returns each row's part of recall minus false-alarm rate (Youden's J), (M,); its mean is J.
 
-    J is 0 for flags that do not look, however many, so that neither never nor always flagging can win.
+    J is 0 for flags that do not look, however many, so that neither never nor always flagging can win; and 0 where all
+    rows have the label or none has, as there is nothing to tell apart.
     """
     positive = label.mean()
     if not 0 < positive < 1:
-        raise ValueError(f"expected rows with and without harm, got {int(label.sum())} of {len(label)} with it")
+        return np.zeros(len(label))
     weight: NDArray[np.float64] = np.where(label, 1 / positive, -1 / (1 - positive))
     return weight * flagged
 
