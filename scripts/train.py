@@ -1,12 +1,18 @@
 """``recallgym train`` and ``recallgym evaluate``: one trial, by its two stages."""
 
 import argparse
+from typing import Any
 
+import numpy as np
+
+from ..backends.estimation.information import ALARM
 from ..experiments.compose import build
 from ..experiments.store import Store
-from ..experiments.trial import Trial, make_policy, make_trial, run_trials
+from ..experiments.trial import Trial, evaluate as evaluate_trial, load_fit, make_policy, make_trial, run_trials
 from .common import add_config, composed, ensure_trained, grid, held_out, interval_text
 from .errors import UsageError
+
+GUARD = "recallgym.experiments.guards.GuardedDecisions"
 
 
 def train(parser: argparse.ArgumentParser, arguments: list[str]) -> int:
@@ -27,6 +33,7 @@ def train(parser: argparse.ArgumentParser, arguments: list[str]) -> int:
             tracker.close()
         print(f"trained: {folder}")
     _evaluate(store, trial)
+    print(guard_line(store, config))
     print(f"next: recallgym export {store.trial_dir(trial.hash)} --out bundle")
     return 0
 
@@ -45,6 +52,21 @@ def evaluate(parser: argparse.ArgumentParser, arguments: list[str]) -> int:
         )
     _evaluate(store, trial)
     return 0
+
+
+def guard_line(store: Store, config: dict[str, Any]) -> str:
+    """Runs the guard of claim C12 on a trained policy and returns what it says, in a line."""
+    trial = make_trial({**config, "evaluation": {"_target_": GUARD}})
+    try:
+        records = evaluate_trial(load_fit(store, trial.fit_hash)[0], trial)
+    except ValueError as error:  # a table whose memories are all of one kind
+        return f"guard: cannot be tested here: {error}"
+    changed, information = (float(np.mean(records[name])) for name in ("swapped", "conditional_information"))
+    verdict = "ALARM, it decides by the memories" if records["alarm"].any() else "no alarm"
+    return (
+        f"guard: another pool changes the keep-bits of {changed:.0%} of queries; they tell {information:.3f} nats of "
+        f"the memories, given query and position: {verdict} (above {ALARM} nats)"
+    )
 
 
 def _evaluate(store: Store, trial: Trial) -> None:

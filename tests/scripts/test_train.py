@@ -44,6 +44,14 @@ def test_training_again_reuses_what_is_stored(trained, capsys):
     assert {path: path.stat().st_mtime_ns for path in trained.rglob("*") if path.is_file()} == before
 
 
+def test_train_says_what_the_gate_knows_of_the_memories(trained, capsys):
+    assert main(["train", *SMALL, f"run.dir={trained}"]) == 0
+    said = capsys.readouterr().out
+    assert re.search(
+        r"guard: another pool changes the keep-bits of 0% of queries; they tell 0\.000 nats .* no alarm", said
+    )
+
+
 def test_evaluate_takes_the_trained_policy_to_other_sessions(trained, tmp_path, capsys):
     shutil.copytree(trained, tmp_path / "store")
     arguments = [*SMALL, f"run.dir={tmp_path / 'store'}", "evaluation.seed=7"]

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from recallgym.backends.estimation.walsh import spectrum
 from recallgym.envs.outcomes import OutcomeTable, load_table, shipped_table_path
 from recallgym.envs.outcomes.check import describe, keep_all_columns
 from recallgym.envs.outcomes.table import RELATIONS, SPLITS
@@ -92,3 +93,34 @@ def test_only_a_table_of_every_subset_is_described_by_its_interactions(table: Ou
     told = [line for line in describe(replace(whole, meta=table.meta | whole.meta)) if "order of interaction" in line]
     assert [line.split(":")[0] for line in told] == ["u_ref", "u_self"]
     assert "1 100.0%, 2 0.0%" in told[0]  # the toy's effects add up
+
+
+@pytest.fixture(scope="module")
+def attribution() -> OutcomeTable:
+    return load_table(shipped_table_path("apidocs_attribution"))
+
+
+def test_the_attribution_table_holds_every_subset_of_eight(attribution: OutcomeTable) -> None:
+    assert (attribution.pool, attribution.budget, len(attribution.sets)) == (8, 8, 256)
+    assert (attribution.questions, attribution.conditions) == (120, 1)
+    assert sorted(attribution.lookup.tolist()) == list(range(256))
+    for name in ("u_ref", "u_self", "entropy"):
+        assert np.isfinite(getattr(attribution, name)).all()
+
+
+def test_the_attribution_table_says_where_the_reader_looked(attribution: OutcomeTable) -> None:
+    assert attribution.attention is not None
+    np.testing.assert_allclose(attribution.attention.sum(1), 1, atol=1e-5)
+    assert attribution.attention.min() >= 0
+
+
+def test_single_passages_hold_most_of_the_variance_in_the_attribution_table(attribution: OutcomeTable) -> None:
+    energy = spectrum(attribution.u_ref[:, attribution.lookup].astype(float))[:, 1:]
+    shares = (energy / energy.sum(1, keepdims=True)).mean(0)
+    assert 0.6 < shares[0] < 0.95
+    assert shares[0] > shares[1] > shares[2]
+    assert any("u_ref: standard deviation over subsets" in line for line in describe(attribution))
+
+
+def test_the_attribution_table_carries_no_passage_text(attribution: OutcomeTable) -> None:
+    test_no_passage_text_is_carried(attribution)
