@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from ..text import normalize_answer
 from .datasets import DatasetError
 from .reading import find, read_rows, strings, take
 from .records import Passage, PooledQuestion, distinct
@@ -13,8 +14,8 @@ RELATION = {"correct": "gold", "misinfo": "contradicting", "noise": "silent"}
 def load_ramdocs(directory: str | Path) -> tuple[PooledQuestion, ...]:
     """Loads RAMDocs.
 
-    A question may have several right answers, one for each entity that its name may mean. Every question stands alone:
-    it is its own group.
+    A question may have several right answers, one for each entity that its name may mean. What is published both as
+    right and as wrong counts as right. Every question stands alone: it is its own group.
 
     Args:
         directory: Folder of the data set, or the one that holds it.
@@ -34,7 +35,9 @@ def load_ramdocs(directory: str | Path) -> tuple[PooledQuestion, ...]:
                 raise DatasetError(f"{where}: expected a document of type {', '.join(RELATION)}, got {kind!r}")
             pool.append(Passage(take(document, "text", str, where), RELATION[kind]))
         text = take(row, "question", str, where)
-        wrong = strings(take(row, "wrong_answers", list, where), where)
+        right = {normalize_answer(answer) for answer in answers}
+        published = strings(take(row, "wrong_answers", list, where), where)
+        wrong = tuple(answer for answer in published if normalize_answer(answer) not in right)
         questions.append(
             PooledQuestion(f"ramdocs/{number}", text, answers, distinct(pool), group=text, wrong_answers=wrong)
         )

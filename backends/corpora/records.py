@@ -95,15 +95,18 @@ class PooledQuestion:
     """A question of a public data set, with the passages that come with it.
 
     Attributes:
-        id: Unique within its data set, and the same in every language.
+        id: Unique within its set of questions; the same in both languages where the questions are the same.
         text: The question.
-        answers: Accepted answers, the first of them canonical; empty where the right thing is not to answer.
+        answers: Accepted answers, each of them whole and the first canonical; empty where the right thing is not to
+            answer.
         pool: Its passages, in their published order, without copies; empty where the data set has none.
         group: What splits and bootstraps never divide.
         language: ``en`` or ``zh``.
         kind: Kind of the question in its data set's own words, or "".
         wrong_answers: Answers that are published as wrong.
         steps: The published decomposition, where there is one.
+        parts: Where a right answer has several parts, the spellings of each: all parts are needed, in one spelling.
+            The only one of ``answers`` then joins their first spellings.
     """
 
     id: str
@@ -115,6 +118,7 @@ class PooledQuestion:
     kind: str = ""
     wrong_answers: tuple[str, ...] = ()
     steps: tuple[Step, ...] = ()
+    parts: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from .records import Passage, PooledQuestion, distinct
 
 LANGUAGES = ("en", "zh")
 PARTS = ("", "refine", "int", "fact")
+JOINT = {"en": ", ", "zh": "、"}
 
 
 def load_rgb(directory: str | Path, language: str, part: str) -> tuple[PooledQuestion, ...]:
@@ -16,8 +17,9 @@ def load_rgb(directory: str | Path, language: str, part: str) -> tuple[PooledQue
 
     The pool holds the positive documents (``gold``), in ``fact`` their counterfactual copies (``contradicting``, with
     the published wrong answer), and the negative ones (``silent``). Rejection is the same question with the
-    silent ones alone, and the noise ratio is the share of them: both are for the caller to choose. Where an answer has
-    parts (``int``), ``answers`` holds one spelling of each or more, one after the other.
+    silent ones alone, and the noise ratio is the share of them: both are for the caller to choose. As in the published
+    scoring, the entries of a list of answers are ``parts`` that must all be given (all of ``int``, some elsewhere), and
+    a list among them holds spellings of one.
 
     Args:
         directory: Folder of the data set, or the one that holds it.
@@ -38,7 +40,7 @@ def load_rgb(directory: str | Path, language: str, part: str) -> tuple[PooledQue
 
 
 def _question(row: dict[str, Any], where: str, name: str, language: str) -> PooledQuestion:
-    answers = strings(take(row, "answer", (str, list, int), where), where)
+    answers, parts = _answers(take(row, "answer", (str, list, int), where), language, where)
     if not answers:
         raise DatasetError(f"{where}: expected an answer, got none")
     pool = [
@@ -47,8 +49,17 @@ def _question(row: dict[str, Any], where: str, name: str, language: str) -> Pool
         for text in strings(take(row, key, list, where, []), where)
     ]
     text = take(row, "query", str, where)
-    wrong = strings(take(row, "fakeanswer", (str, list, int), where, []), where)
+    wrong, _ = _answers(take(row, "fakeanswer", (str, list, int), where, []), language, where)
     id_ = f"rgb/{name}/{take(row, 'id', (int, str), where)}"
     return PooledQuestion(
-        id_, text, answers, distinct(pool), group=text, language=language, kind=name, wrong_answers=wrong
+        id_, text, answers, distinct(pool), text, language, kind=name, wrong_answers=wrong, parts=parts
     )
+
+
+def _answers(value: Any, language: str, where: str) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Returns whole answers and, where there are several, their parts."""
+    entries = value if isinstance(value, list) else [value]
+    parts = tuple(dict.fromkeys(filter(None, (strings(entry, where) for entry in entries))))
+    if len(parts) > 1:
+        return (JOINT[language].join(spellings[0] for spellings in parts),), parts
+    return (parts[0] if parts else ()), ()

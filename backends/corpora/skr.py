@@ -6,8 +6,7 @@ from pathlib import Path
 from .datasets import DatasetError
 from .reading import find, read_rows, strings, take
 
-FILE = "skr_training.jsonl"
-PUBLISHED = "skr_training.json"
+FILE = "skr_training.json*"
 HELPED = {"ir_better": 1, "same": 0, "ir_worse": -1}
 
 
@@ -18,7 +17,7 @@ class RetrievalJudgement:
     Attributes:
         id: Unique within the data set.
         text: The question; also the group that splits never divide.
-        answers: Accepted answers.
+        answers: Accepted answers; empty where none is published.
         helped: 1 where retrieval made the answer better, 0 where it changed nothing, -1 where it made it worse.
     """
 
@@ -37,12 +36,8 @@ def load_skr(directory: str | Path) -> tuple[RetrievalJudgement, ...]:
     Raises:
         DatasetError: The file is missing or a row is not as published.
     """
-    try:
-        path = find(directory, "skr", FILE)
-    except DatasetError:
-        path = find(directory, "skr", PUBLISHED)
     found = []
-    for number, (where, row) in enumerate(read_rows(path)):
+    for number, (where, row) in enumerate(read_rows(find(directory, "skr", FILE))):
         judgement = take(row, "judgement", str, where)
         if judgement not in HELPED:
             raise DatasetError(f"{where}: expected a judgement of {', '.join(HELPED)}, got {judgement!r}")

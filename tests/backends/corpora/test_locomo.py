@@ -1,9 +1,10 @@
 from collections import Counter
 
 import pytest
+from hypothesis import given, strategies as st
 
 from recallgym.backends.corpora.datasets import DatasetError
-from recallgym.backends.corpora.locomo import load_locomo
+from recallgym.backends.corpora.locomo import _evidence, load_locomo
 
 ENTRY = {
     "sample_id": "conv-1",
@@ -43,6 +44,18 @@ def test_evidence_is_read_as_what_it_can_only_mean_and_the_rest_is_listed(write)
     conversation = load(write)
     assert conversation.questions[1].evidence == ("D1:1", "D2:5")
     assert conversation.unresolved == ("D",)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 40), st.integers(1, 60)), unique=True, min_size=1, max_size=5),
+    st.sampled_from(["; ", " ", ", ", ";"]),
+    st.sampled_from(["D{}:{}", "D:{}:{}", "D{}:0{}"]),
+)
+def test_turns_written_into_one_reference_are_found_in_their_order(turns, joint, form):
+    ids = [f"D{session}:{turn}" for session, turn in turns]
+    reference = joint.join(form.format(*turn) for turn in turns)
+    assert _evidence([reference], set(ids)) == (tuple(ids), [])
+    assert _evidence([reference], set(ids[1:])) == (tuple(ids[1:]), [reference])
 
 
 def test_what_the_conversation_does_not_tell_has_no_answer_and_a_trap(write):

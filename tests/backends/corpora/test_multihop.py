@@ -59,6 +59,45 @@ def test_hotpotqa_and_2wiki_name_supporting_paragraphs_by_title(write, name, fil
     assert (question.id, question.kind) == ("5a", "comparison")
 
 
+def test_the_sentences_of_both_are_joined_as_each_writes_them(write):
+    spaced = {**HOTPOT, "context": [["A", ["One.", " Two."]]], "supporting_facts": [["A", 0]]}
+    bare = {**spaced, "context": [["A", ["One.", "Two."]]]}
+    for name, file, row in (("hotpotqa", "hotpot.json", spaced), ("2wikimultihopqa", "wikihop.json", bare)):
+        (question,) = load_multihop(write("multihop", file, [row], lines=True), name)
+        assert question.pool[0].text == "One. Two."
+
+
+def test_what_musique_marks_as_not_answerable_has_no_answers(write):
+    rows = [{**MUSIQUE, "answerable": answerable} for answerable in (True, False)]
+    found = load_multihop(write("multihop", "musique.jsonl", rows, lines=True), "musique")
+    assert [question.answers for question in found] == [("Oslo", "Christiania"), ()]
+
+
+def test_nq_and_triviaqa_are_read_as_migres_publishes_them(write):
+    rows = [
+        {"question": "who?", "context": "A text.", "id": -3, "answer": ["Ann"], "dataset": "nq"},
+        {"question": "where?", "context": "", "example_id": 7, "short_answers": ["Oslo"], "dataset": "nq"},
+        {"question": "what?", "answer": "['Moby-Dick', \"Ahab's\", '白鲸']", "dataset": "trivia"},
+    ]
+    found = load_multihop(write("multihop", "odqa.json", rows, lines=True), "single_hop")
+    assert [q.id for q in found] == ["-3", "7", "2"]
+    assert [q.answers for q in found] == [("Ann",), ("Oslo",), ("Moby-Dick", "Ahab's", "白鲸")]
+    assert [q.kind for q in found] == ["nq", "nq", "triviaqa"]
+    assert not any(q.pool for q in found)  # whether NQ's context tells is not published
+
+
+def test_bamboogle_is_read_from_its_table(tmp_path):
+    folder = tmp_path / "multihop" / "dataset" / "bamboogle"
+    folder.mkdir(parents=True)
+    table = 'Question\t\t\t\tAnswer\tAnswer 2\tcanary\nWho said "Go"?\t\t\t\tAnn\tAnna\t\n哪里？\t\t\t\t奥斯陆\t\t\n'
+    (folder / "Bamboogle_Prerelease.tsv").write_text(table, encoding="utf-8")
+    found = load_multihop(tmp_path, "bamboogle")
+    assert [(q.text, q.answers) for q in found] == [('Who said "Go"?', ("Ann", "Anna")), ("哪里？", ("奥斯陆",))]
+    (folder / "Bamboogle_Prerelease.tsv").write_text(f"{table}Who?\n", encoding="utf-8")
+    with pytest.raises(DatasetError, match=r"Prerelease\.tsv:4: expected 'Answer' to be str, got NoneType"):
+        load_multihop(tmp_path, "bamboogle")
+
+
 def test_sets_without_paragraphs_have_empty_pools(write):
     rows = [{"dataset": "nq", "id": "1", "question": "谁写的？", "answers": ["鲁迅"]}]
     (question,) = load_multihop(write("multihop", "single_hop_odqa_400.jsonl", rows, lines=True), "single_hop")
@@ -103,12 +142,39 @@ def test_unknown_sets_absent_files_and_rows_without_an_answer_are_named(write, t
         load_multihop(write("multihop", "musique.jsonl", [{"question": "q"}], lines=True), "musique")
 
 
+@pytest.mark.parametrize(
+    ("name", "file", "row", "says"),
+    [
+        ("hotpotqa", "hotpot.json", {**HOTPOT, "context": [["A"]]}, r"'context' of \[title, list\], got \"\['A'\]\""),
+        ("hotpotqa", "hotpot.json", {**HOTPOT, "context": [["A", [3]]]}, r"'context' of \[title, list\]"),
+        (
+            "hotpotqa",
+            "hotpot.json",
+            {**HOTPOT, "supporting_facts": ["A"]},
+            r"'supporting_facts' of \[title, int\], got 'A'",
+        ),
+        ("musique", "musique.jsonl", {**MUSIQUE, "paragraphs": [3]}, "an object with 'is_supporting', got int"),
+        ("musique", "musique.jsonl", {**MUSIQUE, "question_decomposition": [3]}, "an object with 'question', got int"),
+        (
+            "single_hop",
+            "odqa.json",
+            {"question": "q", "answer": "[oops", "dataset": "trivia"},
+            "printed list of answers",
+        ),
+    ],
+)
+def test_rows_that_are_not_as_published_are_named_with_what_was_expected(write, name, file, row, says):
+    folder = write("multihop", file, [row], lines=True)
+    with pytest.raises(DatasetError, match=rf"{file}:1: expected .*{says.replace('an object', 'a JSON object')}"):
+        load_multihop(folder, name)
+
+
 def test_the_published_samples_load_whole(published):
     sizes = {name: len(load_multihop(published, name)) for name in SETS}
+    assert sizes.pop("2wikimultihopqa") in (164, 200)  # with paragraphs, and as published
     assert sizes == {
         "musique": 200,
         "hotpotqa": 200,
-        "2wikimultihopqa": 164,
         "single_hop": 400,
         "strategyqa": 229,
         "bamboogle": 125,
@@ -116,3 +182,8 @@ def test_the_published_samples_load_whole(published):
     musique = load_multihop(published, "musique")
     assert Counter(len(q.steps) for q in musique).keys() <= {2, 3, 4}
     assert all(sum(p.relation == "gold" for p in q.pool) >= 2 for q in musique)
+    assert Counter(len(q.pool) for q in musique) == {20: 200}
+    groups = Counter(q.group for q in musique)
+    assert (len(groups), max(groups.values())) == (121, 6)
+    single = load_multihop(published, "single_hop")
+    assert Counter(q.kind for q in single) == {"nq": 200, "triviaqa": 200}

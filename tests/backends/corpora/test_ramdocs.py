@@ -34,6 +34,12 @@ def test_a_copy_that_is_listed_as_gold_later_is_gold(write):
     assert (first.text, first.relation) == ("The tower is 30 m high.", "gold")
 
 
+def test_what_is_published_both_as_right_and_as_wrong_is_right(write):
+    row = {**ROW, "gold_answers": ["Ice hockey", "跑步"], "wrong_answers": ["Ice Hockey", "跑步", "Chess"]}
+    (question,) = load_ramdocs(write("ramdocs", "RAMDocs_test.jsonl", [row], lines=True))
+    assert (question.answers, question.wrong_answers) == (("Ice hockey", "跑步"), ("Chess",))
+
+
 def test_a_question_without_documents_has_an_empty_pool(write):
     (question,) = load_ramdocs(write("ramdocs", "RAMDocs_test.jsonl", [{**ROW, "documents": []}], lines=True))
     assert question.pool == ()
@@ -72,4 +78,6 @@ def test_a_line_that_is_no_json_is_named(write):
 def test_the_published_file_loads_whole(published):
     questions = load_ramdocs(published)
     assert len(questions) == len({q.group for q in questions}) == 500
+    assert sum(not any(p.relation == "gold" for p in q.pool) for q in questions) == 3
+    assert sum(not q.wrong_answers for q in questions) == 202
     assert Counter(p.relation for q in questions for p in q.pool) == {"gold": 1917, "silent": 541, "contradicting": 307}

@@ -1,5 +1,3 @@
-from collections import Counter
-
 import pytest
 
 from recallgym.backends.corpora.datasets import DatasetError
@@ -23,11 +21,26 @@ def test_counterfactual_copies_contradict_unless_they_are_the_same(write):
     assert question.language == "zh"
 
 
-def test_answers_of_several_parts_and_spellings_are_taken_flat(write):
+def test_an_answer_of_several_parts_is_whole_and_no_part_is_an_answer(write):
     row = {**ROW, "answer": [["1月3日", "3 January"], "1月12日"], "positive": [["a"], ["b", "c"]]}
     (question,) = load_rgb(write("rgb", "zh_int.json", [row], lines=True), "zh", "int")
-    assert question.answers == ("1月3日", "3 January", "1月12日")
-    assert [p.text for p in question.pool if p.relation == "gold"] == ["a", "b", "c", "共70席。"][:3]
+    assert question.answers == ("1月3日、1月12日",)
+    assert question.parts == (("1月3日", "3 January"), ("1月12日",))
+    assert [p.text for p in question.pool if p.relation == "gold"] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "answers"), [("70", ("70",)), (70, ("70",)), (["70"], ("70",)), ([["70", "七十"]], ("70", "七十"))]
+)
+def test_spellings_of_one_answer_are_alternatives(write, answer, answers):
+    (question,) = load_rgb(write("rgb", "zh_fact.json", [{**ROW, "answer": answer}], lines=True), "zh", "fact")
+    assert (question.answers, question.parts) == (answers, ())
+
+
+def test_a_wrong_answer_of_several_parts_is_whole_too(write):
+    row = {**ROW, "answer": ["A", "B"], "fakeanswer": ["C", "D"]}
+    (question,) = load_rgb(write("rgb", "en_fact.json", [row], lines=True), "en", "fact")
+    assert (question.answers, question.wrong_answers) == (("A, B",), ("C, D",))
 
 
 def test_unknown_parts_absent_files_and_rows_without_an_answer_are_named(write, tmp_path):
@@ -43,5 +56,13 @@ def test_the_published_files_load_whole(published):
     fact = load_rgb(published, "en", "fact")
     assert len(fact) == 100
     assert all(q.wrong_answers and any(p.relation == "gold" for p in q.pool) for q in fact)
-    counts = Counter(len(load_rgb(published, "zh", part)) for part in ("refine", "int", "fact"))
-    assert counts == {300: 1, 100: 2}
+    chinese = {part: load_rgb(published, "zh", part) for part in ("refine", "int", "fact")}
+    assert {part: len(questions) for part, questions in chinese.items()} == {"refine": 300, "int": 100, "fact": 100}
+    assert {part: sum(bool(q.parts) for q in questions) for part, questions in chinese.items()} == {
+        "refine": 43,
+        "int": 100,
+        "fact": 1,
+    }
+    pools = [(q, p) for q in chinese["fact"] for p in q.pool if p.relation == "contradicting"]
+    assert (len(pools), sum(any(answer in p.text for answer in q.answers) for q, p in pools)) == (417, 11)
+    assert sum(not any(p.relation == "silent" for p in q.pool) for q in chinese["fact"]) == 3

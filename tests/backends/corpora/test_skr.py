@@ -12,19 +12,22 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize("name", ["skr_training.jsonl", "skr_training.json"])
-def test_judgements_are_signs_whatever_the_file_is_called(write, name):
-    found = load_skr(write("skr", name, ROWS, lines=True))
+@pytest.mark.parametrize(("name", "lines"), [("skr_training.jsonl", True), ("skr_training.json", False)])
+def test_judgements_are_signs_in_one_list_as_published_and_one_a_line(write, name, lines):
+    found = load_skr(write("skr", name, ROWS, lines=lines))
     assert [(j.text, j.helped) for j in found] == [("who?", 1), ("谁？", -1), ("when?", 0)]
     assert found[1].answers == ()
 
 
 def test_unknown_judgements_and_absent_files_are_named(write, tmp_path):
-    with pytest.raises(DatasetError, match=r"holds no skr_training\.json; get it by `recallgym data fetch skr"):
+    with pytest.raises(DatasetError, match=r"holds no skr_training\.json\*; get it by `recallgym data fetch skr"):
         load_skr(tmp_path)
     with pytest.raises(DatasetError, match="a judgement of ir_better, same, ir_worse, got 'maybe'"):
         load_skr(write("skr", "skr_training.jsonl", [{**ROWS[0], "judgement": "maybe"}], lines=True))
 
 
 def test_the_published_file_loads_whole(published):
-    assert Counter(j.helped for j in load_skr(published)) == {1: 47, -1: 62, 0: 740}
+    found = load_skr(published)
+    assert Counter(j.helped for j in found) == {1: 47, -1: 62, 0: 740}
+    assert len({j.text for j in found}) == 849
+    assert sum(not j.answers for j in found) == 1
