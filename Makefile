@@ -39,7 +39,7 @@ lint: $(VENV)/.installed ## ruff, mypy and the import contracts
 	$(BIN)/lint-imports
 
 docs: $(VENV)/.installed ## docs/results again, by the commands printed in it (two hours of 2 cores)
-	for name in C3 C4 C8 C10 C12 C13 C14 C15 C16 decomposition; do $(BIN)/recallgym reproduce $$name --out docs/results run=ray || exit 1; done
+	for name in C3 C4 C8 C10 C12 C13 C14 C15 C16 decomposition stand_in; do $(BIN)/recallgym reproduce $$name --out docs/results run=ray || exit 1; done
 	$(BIN)/recallgym report docs/results/*.json --out docs/results
 
 benchmarks: $(VENV)/.installed ## speed, side by side with what else could be used (docs/performance.md)

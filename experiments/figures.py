@@ -105,6 +105,7 @@ def _panel(axis: "Axes", panel: Mapping[str, Any], contrast: set[str]) -> None:
     axis.grid(axis="x", color="#e5e5e5", lw=0.6)
     axis.set_axisbelow(True)
     axis.tick_params(axis="y", length=0)
+    axis.locator_params(axis="x", nbins=5)  # more would run into one another
     arrow = "→" if panel["direction"] == "higher" else "←"
     axis.set_xlabel(f"{panel['unit']}   (better {arrow})")
     hollow = "\n(hollow: published)" if published else ""
