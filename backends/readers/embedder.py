@@ -1,15 +1,16 @@
-"""Sentence embeddings from any transformers encoder: mean pooling, windows for long texts, a cache on disk."""
+"""Sentence and token embeddings from any transformers encoder: windows for long texts, a cache on disk."""
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModel, AutoTokenizer, BatchEncoding, PreTrainedModel, PreTrainedTokenizerBase
 
+from ..retrieval.late_interaction import TokenVectors
 from ..storage import StorageError, digest, file_digest, sealed, unseal
 from ..text import repair_surrogates
 
@@ -18,6 +19,7 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 _MODEL_FILES = ("*.safetensors", "*.json", "*.txt", "*.model")  # weights, configuration, tokenizer
 _POOLING = "mean over attended tokens; windows of max_length without overlap, weighted by their tokens"
 _CACHE_FORMAT = "recallgym-embeddings/1"
+_TOKEN_CACHE_FORMAT = "recallgym-token-embeddings/1"
 
 
 class Embedder:
@@ -109,29 +111,67 @@ class Embedder:
         """
         if len(texts) == 0:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        windows = self.tokenizer(
-            [repair_surrogates(text) for text in texts],
-            truncation=True,
-            max_length=self.max_length,
-            return_overflowing_tokens=True,
-        )
+        windows = self._windows(texts)
         ids: list[list[int]] = windows["input_ids"]
         owner = np.asarray(windows["overflow_to_sample_mapping"])  # (W,) which text a window is cut from
         special = self.tokenizer.num_special_tokens_to_add()
         tokens = np.array([max(len(row) - special, 1) for row in ids], dtype=np.float64)  # (W,)
-        order = sorted(range(len(ids)), key=lambda w: len(ids[w]))  # neighbours of like length waste no padding
         sums = np.zeros((len(texts), self.dimension), dtype=np.float64)  # (n, d)
-        for start in range(0, len(order), self.batch_size):
-            chosen = order[start : start + self.batch_size]
+        for chosen in self._batches(ids):
             np.add.at(sums, owner[chosen], self._encode([ids[w] for w in chosen]) * tokens[chosen, None])
         embeddings = sums / np.bincount(owner, weights=tokens, minlength=len(texts))[:, None]
         return (l2_normalise(embeddings) if normalise else embeddings).astype(np.float32)
 
+    def embed_tokens(self, texts: Sequence[str]) -> TokenVectors:
+        """Embeds the tokens of texts: the encoder's last hidden states, each scaled to length 1.
+
+        Special tokens and padding are left out. A token sees its own window only, and a text longer than a window has
+        the tokens of all its windows, in order. A sentence encoder was trained on the mean of these vectors, not on
+        the single ones: late interaction over them is untuned.
+
+        Args:
+            texts: n texts of any length, in any order; one without tokens has no rows.
+
+        Returns:
+            float16 vectors (T, d), in the order of the texts, with offsets (n + 1,) int64.
+        """
+        if len(texts) == 0:
+            return TokenVectors(np.zeros((0, self.dimension), dtype=np.float16), np.zeros(1, dtype=np.int64))
+        windows = self._windows(texts)
+        ids: list[list[int]] = windows["input_ids"]
+        own = [np.flatnonzero(np.equal(mask, 0)) for mask in windows["special_tokens_mask"]]  # its text's tokens
+        ends = np.cumsum([0, *map(len, own)])  # (W + 1,); the windows of a text follow one another
+        vectors = np.empty((ends[-1], self.dimension), dtype=np.float16)  # (T, d)
+        for chosen in self._batches(ids):
+            hidden, mask = self._hidden([ids[w] for w in chosen])
+            for w, states, attended in zip(chosen, hidden.cpu().numpy(), mask.bool().cpu().numpy(), strict=True):
+                vectors[ends[w] : ends[w + 1]] = l2_normalise(states[attended][own[w]])
+        windows_of = np.bincount(windows["overflow_to_sample_mapping"], minlength=len(texts))  # (n,) at least 1 each
+        return TokenVectors(vectors, ends[np.cumsum([0, *windows_of])])
+
+    def _windows(self, texts: Sequence[str]) -> BatchEncoding:
+        return self.tokenizer(
+            [repair_surrogates(text) for text in texts],
+            truncation=True,
+            max_length=self.max_length,
+            return_overflowing_tokens=True,
+            return_special_tokens_mask=True,
+        )
+
+    def _batches(self, ids: list[list[int]]) -> Iterator[list[int]]:
+        order = sorted(range(len(ids)), key=lambda w: len(ids[w]))  # neighbours of like length waste no padding
+        for start in range(0, len(order), self.batch_size):
+            yield order[start : start + self.batch_size]
+
+    @torch.inference_mode()
+    def _hidden(self, ids: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+        batch = self.tokenizer.pad({"input_ids": ids}, return_tensors="pt").to(self.device)
+        return self.model(**batch).last_hidden_state.float(), batch["attention_mask"]  # (B, L, d), (B, L)
+
     @torch.inference_mode()
     def _encode(self, ids: list[list[int]]) -> NDArray[np.float64]:
-        batch = self.tokenizer.pad({"input_ids": ids}, return_tensors="pt").to(self.device)
-        hidden = self.model(**batch).last_hidden_state.float()  # (B, L, d)
-        mask = batch["attention_mask"].unsqueeze(-1).float()  # (B, L, 1)
+        hidden, attended = self._hidden(ids)
+        mask = attended.unsqueeze(-1).float()  # (B, L, 1)
         return ((hidden * mask).sum(1) / mask.sum(1)).double().cpu().numpy()  # (B, d)
 
 
@@ -157,17 +197,56 @@ def embed_cached(
     Returns:
         float32 of shape (n, d), in the order of the texts.
     """
+    (vectors,) = _stored(
+        embedder, texts, Path(cache_dir), "", _CACHE_FORMAT, ("vectors",), lambda: (embedder.embed(texts),)
+    )
+    return l2_normalise(vectors).astype(np.float32) if normalise else vectors
+
+
+def embed_tokens_cached(embedder: Embedder, texts: Sequence[str], cache_dir: str | Path) -> TokenVectors:
+    """Embeds the tokens of texts, or reads them back where this embedder has embedded exactly this list before.
+
+    Entries are kept as :func:`embed_cached` keeps its own, which may lie in the same directory.
+
+    Args:
+        embedder: Names the entry by its fingerprint; its weights load only on a miss.
+        texts: n texts.
+        cache_dir: Where entries are kept; created where missing.
+
+    Returns:
+        What :meth:`Embedder.embed_tokens` returns.
+    """
+
+    def make() -> tuple[NDArray, NDArray]:
+        tokens = embedder.embed_tokens(texts)
+        return tokens.vectors, tokens.offsets
+
+    names = ("vectors", "offsets")
+    return TokenVectors(*_stored(embedder, texts, Path(cache_dir), "-tokens", _TOKEN_CACHE_FORMAT, names, make))
+
+
+def _stored(
+    embedder: Embedder,
+    texts: Sequence[str],
+    cache_dir: Path,
+    suffix: str,
+    form: str,
+    names: tuple[str, ...],
+    make: Callable[[], tuple[NDArray, ...]],
+) -> tuple[NDArray, ...]:
+    """Reads the named arrays of a cache entry, or makes and stores them where it is missing or damaged."""
     listed = digest(*texts)
-    entry = Path(cache_dir) / f"{embedder.fingerprint[:16]}-{listed[:16]}"
-    fields = {"format": _CACHE_FORMAT, "embedder": embedder.fingerprint, "texts": listed, "count": len(texts)}
+    entry = cache_dir / f"{embedder.fingerprint[:16]}-{listed[:16]}{suffix}"
+    fields = {"format": form, "embedder": embedder.fingerprint, "texts": listed, "count": len(texts)}
     try:
         unseal(entry, fields)
-        vectors = np.load(entry / "vectors.npy")
+        return tuple(np.load(entry / f"{name}.npy") for name in names)
     except (StorageError, FileNotFoundError):  # the latter: another process was replacing the entry
-        vectors = embedder.embed(texts)
+        arrays = make()
         with sealed(entry, fields) as staging:
-            np.save(staging / "vectors.npy", vectors)
-    return l2_normalise(vectors).astype(np.float32) if normalise else vectors
+            for name, array in zip(names, arrays, strict=True):
+                np.save(staging / f"{name}.npy", array)
+        return arrays
 
 
 def _find_model(model: str | Path, allow_download: bool) -> Path:

@@ -12,7 +12,8 @@ class Hits:
 
     Attributes:
         ids: (Q, k) int64, positions in the corpus; no row repeats one, and none is a padding id.
-        scores: (Q, k) float32, higher is better; the unit is the retriever's (cosine in [-1, 1], or BM25 >= 0).
+        scores: (Q, k) float32, higher is better; the unit is the retriever's (cosine in [-1, 1], BM25 >= 0, or MaxSim
+            in [-t, t] for a query of t tokens).
     """
 
     ids: NDArray[np.int64]

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from recallgym.backends.readers.embedder import DEFAULT_MODEL, Embedder, embed_cached, l2_normalise
+from recallgym.backends.readers.embedder import (
+    DEFAULT_MODEL,
+    Embedder,
+    embed_cached,
+    embed_tokens_cached,
+    l2_normalise,
+)
 
 TEXTS = [
     "A gate decides which memories may be read.",
@@ -142,6 +148,95 @@ def test_other_texts_another_order_and_another_embedder_miss(embedder, tmp_path)
     assert not np.allclose(embed_cached(embedder, ["ab", "c"], tmp_path), two, atol=1e-3)
     embed_cached(Embedder(max_length=64), ["a", "bc"], tmp_path)
     assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_token_vectors_are_the_unit_last_hidden_states_without_special_tokens(embedder):
+    tokens = embedder.embed_tokens(TEXTS)
+    assert tokens.vectors.dtype == np.float16
+    assert tokens.offsets.dtype == np.int64
+    assert len(tokens) == len(TEXTS)
+    for i in (0, 1, 3, 5):
+        batch = embedder.tokenizer(TEXTS[i], return_tensors="pt", padding=False)
+        with torch.inference_mode():
+            hidden = embedder.model(**batch).last_hidden_state[0, 1:-1].numpy()
+        assert np.allclose(tokens[i], l2_normalise(hidden), atol=1e-3)
+    assert np.allclose(np.linalg.norm(tokens.vectors.astype(np.float32), axis=1), 1, atol=1e-3)
+
+
+def test_token_vectors_pool_to_the_direction_of_the_embedding(embedder):
+    # Not exactly: the embedding's mean counts special tokens, and each token with its norm.
+    tokens, embeddings = embedder.embed_tokens([TEXTS[5], LONG]), embedder.embed([TEXTS[5], LONG])
+    assert cosine(tokens[0].astype(np.float32).mean(0), embeddings[0]) > 0.95
+    assert cosine(tokens[1].astype(np.float32).mean(0), embeddings[1]) > 0.95
+
+
+def test_a_text_without_tokens_has_no_rows_and_unknown_characters_have(embedder):
+    tokens = embedder.embed_tokens(["", " \n", "\ud800", "短文本。", "🀀🀀 🀀"])
+    # A lone surrogate is replaced by U+FFFD, which the tokenizer drops; an ideograph is a token, known or not.
+    assert np.diff(tokens.offsets).tolist() == [0, 0, 0, 4, 2]
+    assert np.isfinite(tokens.vectors).all()
+
+
+def test_a_long_text_has_the_tokens_of_all_its_windows_in_order(embedder):
+    ids = embedder.tokenizer(LONG, add_special_tokens=False, truncation=False, padding=False)["input_ids"]
+    room = embedder.max_length - 2
+    tokens = embedder.embed_tokens(["before", LONG, "after"])
+    assert len(tokens[1]) == len(ids)
+    first, last = embedder.tokenizer.cls_token_id, embedder.tokenizer.sep_token_id
+    for i in range(0, len(ids), room):
+        window = torch.tensor([[first, *ids[i : i + room], last]])
+        with torch.inference_mode():
+            hidden = embedder.model(input_ids=window).last_hidden_state[0, 1:-1].numpy()
+        assert np.allclose(tokens[1][i : i + room], l2_normalise(hidden), atol=1e-3)
+
+
+def test_neither_order_nor_batching_changes_a_token_vector(embedder):
+    texts = [*TEXTS, LONG]
+    together = embedder.embed_tokens(texts)
+    order = np.random.default_rng(0).permutation(len(texts))
+    shuffled = embedder.embed_tokens([texts[i] for i in order])
+    for place, i in enumerate(order):
+        assert np.allclose(shuffled[place], together[i], atol=1e-3)
+    for batch_size in (1, 64):
+        other = Embedder(batch_size=batch_size).embed_tokens(texts)
+        assert np.array_equal(other.offsets, together.offsets)
+        assert np.allclose(other.vectors, together.vectors, atol=1e-3)
+    again = embedder.embed_tokens(texts)
+    assert np.array_equal(again.vectors, together.vectors)
+
+
+def test_no_texts_give_no_tokens(embedder):
+    tokens = embedder.embed_tokens([])
+    assert tokens.vectors.shape == (0, 384)
+    assert tokens.offsets.tolist() == [0]
+
+
+def test_token_vectors_are_cached_beside_the_embeddings(embedder, tmp_path):
+    embeddings = embed_cached(embedder, TEXTS, tmp_path)
+    first = embed_tokens_cached(embedder, TEXTS, tmp_path)
+    fresh = Embedder()
+    again = embed_tokens_cached(fresh, TEXTS, tmp_path)
+    assert np.array_equal(again.vectors, first.vectors)
+    assert np.array_equal(again.offsets, first.offsets)
+    assert again.vectors.dtype == np.float16
+    assert np.array_equal(embed_cached(fresh, TEXTS, tmp_path), embeddings)
+    assert not {"model", "tokenizer"} & set(vars(fresh))  # neither was loaded
+    assert len(list(tmp_path.iterdir())) == 2
+    embed_tokens_cached(embedder, TEXTS[:-1], tmp_path)
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.parametrize("name", ["vectors.npy", "offsets.npy"])
+def test_a_damaged_entry_of_token_vectors_is_made_anew(embedder, tmp_path, name):
+    first = embed_tokens_cached(embedder, TEXTS, tmp_path)
+    (entry,) = tmp_path.iterdir()
+    (entry / name).write_bytes(b"")
+    again = embed_tokens_cached(embedder, TEXTS, tmp_path)
+    assert np.array_equal(again.offsets, first.offsets)
+    assert np.allclose(again.vectors, first.vectors, atol=1e-3)
+    fresh = Embedder()
+    embed_tokens_cached(fresh, TEXTS, tmp_path)
+    assert "model" not in vars(fresh)
 
 
 @pytest.mark.parametrize("damage", [b"", b"\x93NUMPY rubbish"])
